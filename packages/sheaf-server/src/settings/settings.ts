@@ -1,5 +1,6 @@
 import { strategyNames, type StrategyName } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
+import { poolingModes } from "../runners/text/vector-modules.ts";
 
 /**
  * Every setting of `sheaf serve`, resolved, as an editor shows it; its row in the table below has the rest. Times in
@@ -26,6 +27,10 @@ export interface Settings {
   readonly latencyBudgetMs: number | undefined;
   /** @default "single" */
   readonly batchDependent: "single" | "exact" | "batch";
+  /** @default model.onnx, or onnx/model.onnx */
+  readonly modelFile: string | undefined;
+  /** @default the folder's own, else mean */
+  readonly pooling: readonly string[] | undefined;
   /** @default 10 */
   readonly warmupBatches: number;
   /** @default 0 */
@@ -257,6 +262,24 @@ const rows = {
         "single",
         "When results depend on the batch: single runs items alone if they differ by over 5 %, exact if at all, batch never.",
       ),
+    ),
+    modelFile: perModel(
+      row<string | undefined>({
+        default: undefined,
+        valueName: "path",
+        expects: "a path in the folder",
+        description: "Which graph of a text model's folder to serve, such as onnx/model_quantized.onnx.",
+        parse: (raw) => (typeof raw === "string" && raw.trim() !== "" ? raw.trim() : undefined),
+      }),
+    ),
+    pooling: perModel(
+      row<readonly string[] | undefined>({
+        default: undefined,
+        valueName: "modes",
+        expects: `${Object.keys(poolingModes).join(", ")}, or several with commas, and normalize at the end`,
+        description: "For text models whose folder names no pooling: cls, mean, lasttoken …, and normalize after a comma.",
+        parse: poolingOf,
+      }),
     ),
     warmupBatches: perModel(
       integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
@@ -578,6 +601,12 @@ function baseUrl(raw: unknown): string | undefined {
   const { protocol, username, password, search, hash, href } = new URL(raw.trim());
   const isBase = /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === "";
   return isBase ? href.replace(/\/+$/, "") : undefined;
+}
+
+function poolingOf(raw: unknown): readonly string[] | undefined {
+  const list = names(raw);
+  const modes = list?.at(-1) === "normalize" ? list.slice(0, -1) : (list ?? []);
+  return modes.length > 0 && modes.every((mode) => Object.hasOwn(poolingModes, mode)) ? list : undefined;
 }
 
 function names(raw: unknown): readonly string[] | undefined {

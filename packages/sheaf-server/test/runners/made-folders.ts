@@ -72,8 +72,26 @@ function sequence(id: string, type_id: number): object {
   return { Sequence: { id, type_id } };
 }
 
+/** How a made model differs from a plain export. */
+export interface TinyBert {
+  /** With labels: a head on the first token. @default none */
+  readonly labels?: number;
+  /** Mean over the tokens inside the graph. @default false */
+  readonly isPooled?: boolean;
+  /** @default "float" */
+  readonly type?: "float" | "float16" | "double" | "int8" | "uint8";
+  /** The output's name. @default as exporters name it */
+  readonly output?: string;
+  /** Texts of a run, and tokens of a text, where the graph fixes them. */
+  readonly axes?: readonly (number | string)[];
+}
+
+const casts = { float: 1, uint8: 2, int8: 3, float16: 10, double: 11 } as const;
+
 /** Word and type embeddings and one layer of masked self-attention; with `labels`, a head on the first token. */
-export function tinyBert(labels = 0): Uint8Array {
+export function tinyBert(options: number | TinyBert = {}): Uint8Array {
+  const wanted = typeof options === "number" ? { labels: options } : options;
+  const { labels = 0, isPooled = false, type = "float", output, axes = ["batch", "tokens"] } = wanted;
   const graph = new OnnxGraph();
   graph.constant("words", "float", [pieces.length, width], wordTable);
   graph.constant("types", "float", [2, width], typeTable);
@@ -85,23 +103,32 @@ export function tinyBert(labels = 0): Uint8Array {
   const hidden = graph.node("Sub", [graph.scalar("one", 1), mask]);
   const bias = graph.node("Unsqueeze", [graph.node("Mul", [hidden, graph.scalar("low", -1e9)]), graph.integers(1)]);
   const scores = graph.node("MatMul", [x, graph.node("Transpose", [x], { perm: [0, 2, 1] })]);
-  const states = graph.node("MatMul", [graph.node("Softmax", [graph.node("Add", [scores, bias])], { axis: -1 }), x]);
-  const inputs = ["input_ids", "attention_mask", "token_type_ids"].map((name) => ({
-    name,
-    type: "int64" as const,
-    axes: ["batch", "tokens"],
-  }));
-  if (labels === 0) {
-    graph.rename(states, "last_hidden_state");
-    return graph.model({
-      inputs,
-      outputs: [{ name: "last_hidden_state", type: "float", axes: ["batch", "tokens", width] }],
-    });
+  let states = graph.node("MatMul", [graph.node("Softmax", [graph.node("Add", [scores, bias])], { axis: -1 }), x]);
+  let shape = [...axes, width];
+  if (labels > 0) {
+    graph.constant("head", "float", [width, labels], headWeights.subarray(0, width * labels));
+    graph.constant("first", "int64", [], BigInt64Array.of(0n));
+    states = graph.node("MatMul", [graph.node("Gather", [states, "first"], { axis: 1 }), "head"]);
+    shape = [axes[0]!, labels];
+  } else if (isPooled) {
+    const counted = graph.node("Mul", [states, graph.node("Unsqueeze", [mask, graph.integers(2)])]);
+    const tokens = graph.node("ReduceSum", [mask, graph.integers(1)]);
+    states = graph.node("Div", [graph.node("ReduceSum", [counted, graph.integers(1)], { keepdims: 0 }), tokens]);
+    shape = [axes[0]!, width];
   }
-  graph.constant("head", "float", [width, labels], headWeights.subarray(0, width * labels));
-  graph.constant("first", "int64", [], BigInt64Array.of(0n));
-  graph.rename(graph.node("MatMul", [graph.node("Gather", [states, "first"], { axis: 1 }), "head"]), "logits");
-  return graph.model({ inputs, outputs: [{ name: "logits", type: "float", axes: ["batch", labels] }] });
+  if (type === "int8" || type === "uint8") {
+    const [scale, zero] = [graph.scalar("scale", 50), graph.scalar("zero", type === "uint8" ? 128 : 0)];
+    states = graph.node("Round", [graph.node("Add", [graph.node("Mul", [states, scale]), zero])]);
+  }
+  if (type !== "float") states = graph.node("Cast", [states], { to: casts[type] });
+  const name = output ?? (labels > 0 ? "logits" : isPooled ? "sentence_embedding" : "last_hidden_state");
+  graph.rename(states, name);
+  const inputs = ["input_ids", "attention_mask", "token_type_ids"].map((input) => ({
+    name: input,
+    type: "int64" as const,
+    axes,
+  }));
+  return graph.model({ inputs, outputs: [{ name, type, axes: shape }] });
 }
 
 /** Writes a folder with a tokenizer; `files` are its other files, JSON unless bytes, none where undefined. */

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
-import type { ModelSpec, ModuleSpec } from "../../dist/runners/contract/model-spec.js";
+import type { ModelSpec, ModuleSpec, RunnerSettings } from "../../dist/runners/contract/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folderOf, headWeights, referenceStates, tinyBert, width } from "./made-folders.js";
 import { folder } from "./made-models.js";
@@ -53,9 +53,7 @@ test("sentence embeddings equal the float64 reference, mean pooled and normalise
   const path = folderOf("sentences", {
     "onnx/model.onnx": tinyBert(),
     "config.json": bert,
-    "modules.json": ["Transformer", "Pooling", "Normalize"].map((name) => ({
-      type: `sentence_transformers.models.${name}`,
-    })),
+    "modules.json": [module("Transformer"), module("Pooling", "1_Pooling"), module("Normalize", "2_Normalize")],
     "1_Pooling/config.json": {
       word_embedding_dimension: width,
       pooling_mode_mean_tokens: true,
@@ -200,10 +198,141 @@ test("what a folder lacks, or needs and does not get, is named", async () => {
     { "model.onnx": Buffer.from("no model"), "config.json": bert },
     /bad-model cannot be served/,
   );
-  const max = {
-    "model.onnx": tinyBert(),
-    "config.json": bert,
-    "1_Pooling/config.json": { pooling_mode_max_tokens: true },
+});
+
+const module = (name: string, path = ""): object => ({ type: `sentence_transformers.models.${name}`, path });
+
+/** The vectors of `texts`, from a folder of a tiny BERT. */
+async function vectorsOf(
+  name: string,
+  files: Record<string, unknown>,
+  settings?: RunnerSettings,
+): Promise<Float32Array[]> {
+  const path = folderOf(name, { "model.onnx": tinyBert(), "config.json": bert, ...files });
+  return (await run(await resolveModel(path, settings), texts)).map(({ vector }) => vector);
+}
+
+const column = (states: number[][], i: number): number[] => states.map((state) => state[i]!);
+const over = (states: number[][], of: (values: number[]) => number): number[] =>
+  Array.from({ length: width }, (_, i) => of(column(states, i)));
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+const poolings: Record<string, (states: number[][]) => number[]> = {
+  cls: (states) => states[0]!,
+  lasttoken: (states) => states.at(-1)!,
+  max: (states) => over(states, (values) => Math.max(...values)),
+  mean,
+  mean_sqrt_len_tokens: (states) => over(states, (values) => sum(values) / Math.sqrt(values.length)),
+  weightedmean: (states) =>
+    over(states, (values) => sum(values.map((value, i) => value * (i + 1))) / sum(values.map((_, i) => i + 1))),
+};
+const flags: Record<string, string> = {
+  cls: "pooling_mode_cls_token",
+  lasttoken: "pooling_mode_lasttoken",
+  max: "pooling_mode_max_tokens",
+  mean: "pooling_mode_mean_tokens",
+  mean_sqrt_len_tokens: "pooling_mode_mean_sqrt_len_tokens",
+  weightedmean: "pooling_mode_weightedmean_tokens",
+};
+
+for (const [mode, expected] of Object.entries(poolings))
+  test(`${mode} pooling is obeyed in both spellings, wherever modules.json says that it lies, and as a setting`, async () => {
+    const allOff = Object.fromEntries(Object.values(flags).map((flag) => [flag, false]));
+    const layouts: Record<string, [Record<string, unknown>, RunnerSettings?]> = {
+      new: [{
+        "modules.json": [module("Transformer"), module("Pooling", "1_Pooling")],
+        "1_Pooling/config.json": { embedding_dimension: width, pooling_mode: mode, include_prompt: true },
+      }],
+      old: [{ "1_Pooling/config.json": { word_embedding_dimension: width, ...allOff, [flags[mode]!]: true } }],
+      elsewhere: [{
+        "modules.json": [module("Transformer"), module("Pooling", "pool")],
+        "pool/config.json": { embedding_dimension: width, pooling_mode: [mode] },
+        "1_Pooling/config.json": { pooling_mode_mean_tokens: true },
+      }],
+      setting: [{}, { pooling: [mode] }],
+    }; // prettier-ignore
+    for (const [layout, [files, settings]] of Object.entries(layouts)) {
+      const vectors = await vectorsOf(`${mode}-${layout}`, files, settings);
+      vectors.forEach((vector, i) => assertClose(vector, expected(referenceStates(ids[i]!))));
+    }
+  });
+
+test("several poolings are joined, and Dense and Normalize follow in the order of modules.json", async () => {
+  const weights = Float32Array.from({ length: 3 * 2 * width }, (_, i) => Math.sin(i));
+  const bias = Float32Array.of(0.1, -0.2, 0.3);
+  const vectors = await vectorsOf("dense", {
+    "modules.json": [
+      module("Transformer"),
+      module("Pooling", "1_Pooling"),
+      module("Dense", "2_Dense"),
+      module("Normalize", "3_Normalize"),
+    ],
+    "1_Pooling/config.json": { embedding_dimension: width, pooling_mode: ["cls", "mean"] },
+    "2_Dense/config.json": {
+      in_features: 2 * width,
+      out_features: 3,
+      bias: true,
+      activation_function: "torch.nn.modules.activation.Tanh",
+    },
+    "2_Dense/model.safetensors": safetensors({ "linear.weight": weights, "linear.bias": bias }),
+  });
+  vectors.forEach((vector, i) => {
+    const states = referenceStates(ids[i]!);
+    const joined = [...states[0]!, ...mean(states)];
+    const dense = [0, 1, 2].map((row) =>
+      Math.tanh(sum(joined.map((value, j) => value * weights[row * joined.length + j]!)) + bias[row]!),
+    );
+    assertClose(
+      vector,
+      dense.map((value) => value / Math.hypot(...dense)),
+    );
+  });
+});
+
+/** A file of float32 tensors. */
+function safetensors(tensors: Readonly<Record<string, Float32Array>>): Uint8Array {
+  let at = 0;
+  const header = Object.fromEntries(
+    Object.entries(tensors).map(([name, { length, byteLength }]) => {
+      const entry = { dtype: "F32", shape: [length], data_offsets: [at, at + byteLength] };
+      at += byteLength;
+      return [name, entry];
+    }),
+  );
+  const json = Buffer.from(JSON.stringify(header));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(json.length));
+  return Buffer.concat([size, json, ...Object.values(tensors).map((tensor) => Buffer.from(tensor.buffer))]);
+}
+
+for (const type of ["float16", "double", "int8", "uint8"] as const)
+  for (const isPooled of [false, true])
+    test(`a graph that gives ${type}${isPooled ? ", pooled" : ""} gives the same numbers`, async () => {
+      const [scale, zero] = type === "int8" ? [50, 0] : type === "uint8" ? [50, 128] : [1, 0];
+      const most = type === "double" ? 1e-5 : type === "float16" ? 2e-3 : 0.51;
+      const files = { "model.onnx": tinyBert({ type, isPooled }) };
+      const vectors = await vectorsOf(`${type}${isPooled ? "-pooled" : ""}`, files);
+      vectors.forEach((vector, i) => {
+        assert.ok(vector instanceof Float32Array);
+        mean(referenceStates(ids[i]!)).forEach((value, j) => {
+          const expected = value * scale! + zero!;
+          assert.ok(Math.abs(vector[j]! - expected) < most, `${vector.join()} has not ${expected}`);
+        });
+      });
+    });
+
+test("logits are never served as embeddings, whatever the head is called", async () => {
+  const refused = (architecture: string, graph: Uint8Array, message: RegExp): Promise<void> => {
+    const config = { ...bert, architectures: [architecture] };
+    return assert.rejects(vectorsOf(architecture, { "model.onnx": graph, "config.json": config }), message);
   };
-  await refused("max-pooling", max, /asks for pooling_mode_max_tokens; mean and cls are served/);
+  const why = /is no embedding model: export it for feature extraction/;
+  await refused("BertForTokenClassification", tinyBert({ output: "logits" }), why);
+  await refused("BertForMaskedLM", tinyBert({ output: "logits" }), why);
+  await refused("GPT2LMHeadModel", tinyBert({ output: "scores" }), why);
+  await refused("BertForQuestionAnswering", tinyBert({ output: "start_logits" }), why);
+  await refused("", tinyBert({ output: "logits" }), /gives logits, and it is no embedding model/);
+  // The head is not in the graph: many models for embeddings are named after what they were trained as.
+  const config = { ...bert, architectures: ["BertForMaskedLM"] };
+  const [first] = await vectorsOf("headless", { "config.json": config });
+  assertClose(first!, mean(referenceStates(ids[0]!)));
 });

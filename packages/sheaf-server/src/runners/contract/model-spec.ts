@@ -83,7 +83,7 @@ export type ModelOutput =
        * How the vectors of tokens become one, where that is known.
        * @default none
        */
-      readonly pooling?: "mean" | "cls" | undefined;
+      readonly pooling?: string | undefined;
     }
   /**
    * `{ scores: Float32Array, logits?: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order;
@@ -234,6 +234,16 @@ export interface RunnerSettings {
    * @default 8 for the self-test, 32 for WebGPU
    */
   readonly maxBatchSize?: number | undefined;
+  /**
+   * The graph of a text model's folder, as a path in it.
+   * @default model.onnx or onnx/model.onnx
+   */
+  readonly modelFile?: string | undefined;
+  /**
+   * How a text model's folder without a pooling module makes vectors of token vectors: pooling modes, and `normalize`.
+   * @default mean
+   */
+  readonly pooling?: readonly string[] | undefined;
   /**
    * How the workers of a Python model are started.
    * @default none

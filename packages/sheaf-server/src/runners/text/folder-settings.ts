@@ -1,15 +1,32 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { join, relative, resolve, sep } from "node:path";
+import { checkedFields, readJson, type FolderFile, type Json } from "./folder-table.ts";
+import { poolingModes, type PoolingMode, type VectorModule } from "./vector-modules.ts";
 
 /** The facts in a Hugging Face folder about its model. */
 export interface FolderSettings {
+  /** The folder that has `config.json` and `tokenizer.json`. */
+  readonly root: string;
   readonly modelPath: string;
   readonly task: "embedding" | "classification" | "rerank";
+  /** As `config.json` names it; empty where it names none. */
+  readonly architecture: string;
   readonly maxTokens: number;
+  /** The side on which a text is cut that is too long. */
+  readonly truncationSide: "left" | "right";
+  /** Whether texts are lowercased before anything else. */
+  readonly isLowercased: boolean;
   readonly padId: number;
-  /** Embeddings: how token vectors become one. */
-  readonly pooling: "mean" | "cls";
-  readonly isNormalized: boolean;
+  /** The position of a text's first token, where the model asks for positions. */
+  readonly firstPosition: number;
+  /** Embeddings: what makes a vector of token vectors, in order. */
+  readonly modules: readonly VectorModule[];
+  /** Whether the folder says how to pool, or mean is the default. */
+  readonly isPoolingGiven: boolean;
+  /** Texts that go before a text, by name. */
+  readonly prompts: Readonly<Record<string, string>>;
+  /** The prompt of a text that comes without one. */
+  readonly defaultPrompt?: string | undefined;
   /** Embeddings: the lengths that a vector may be cut to, as Matryoshka models are trained for. */
   readonly dimensions: readonly number[] | "any" | undefined;
   /** Classification: by id. */
@@ -18,22 +35,32 @@ export interface FolderSettings {
   readonly activation: "softmax" | "sigmoid" | "identity";
 }
 
-type Json = Readonly<Record<string, unknown>>;
+/** Settings for what a folder does not say. */
+export interface FolderOptions {
+  /** The graph, as a path in the folder. @default model.onnx or onnx/model.onnx */
+  readonly modelFile?: string | undefined;
+  /** For a folder without a pooling module: its modes, and `normalize`. @default mean */
+  readonly pooling?: readonly string[] | undefined;
+}
 
 /**
- * Reads `config.json`, `tokenizer_config.json` and, of sentence-transformers, `modules.json`, `1_Pooling/config.json` and
- * `sentence_bert_config.json`.
+ * Reads the files of `folderTable`.
  * @throws {Error} naming a file that is missing or broken, or a setting that is not served.
  */
-export function readFolder(folder: string): FolderSettings {
-  const modelPath = ["model.onnx", "onnx/model.onnx"]
-    .map((name) => join(folder, name))
-    .find((path) => existsSync(path));
-  if (modelPath === undefined) throw new Error(`${folder} has neither model.onnx nor onnx/model.onnx.`);
-  if (!existsSync(join(folder, "tokenizer.json")))
-    throw new Error(`${folder} has no tokenizer.json: export the tokenizer as a fast one.`);
-  const config = readJson(folder, "config.json");
-  if (config === undefined) throw new Error(`${folder} has no config.json.`);
+export function readFolder(folder: string, options: FolderOptions = {}): FolderSettings {
+  const list = readModules(folder);
+  const transformer = list.find(({ type }) => type === "Transformer");
+  const root = join(folder, transformer?.path ?? "");
+  const modelPath = modelPathOf(root, options.modelFile);
+  if (!existsSync(join(root, "tokenizer.json")))
+    throw new Error(`${root} has no tokenizer.json: export the tokenizer as a fast one.`);
+  const read = (file: FolderFile): Json => checkedFields(readJson(root, file) ?? {}, file, join(root, file));
+  if (!existsSync(join(root, "config.json"))) throw new Error(`${root} has no config.json.`);
+  const config = read("config.json");
+  const tokenizerConfig = read("tokenizer_config.json");
+  const sentenceBert = read("sentence_bert_config.json");
+  const sentences = readSentenceConfig(folder);
+  const tokenizer = read("tokenizer.json");
 
   const id2label = (config["id2label"] ?? {}) as Readonly<Record<string, string>>;
   const labels = Object.keys(id2label)
@@ -44,16 +71,193 @@ export function readFolder(folder: string): FolderSettings {
   const isReranker = isClassifier && (labels.length || config["num_labels"]) === 1;
   const task = isReranker ? "rerank" : isClassifier ? "classification" : "embedding";
   if (task === "classification" && labels.length === 0) throw new Error(`${folder}/config.json has no id2label.`);
+  const activationName =
+    sentences["activation_fn"] ??
+    (config["sentence_transformers"] as Json | undefined)?.["activation_fn"] ??
+    config["sbert_ce_default_activation_function"];
+  const isMultiLabel = config["problem_type"] === "multi_label_classification";
+  const shift = shiftOf(config);
+  const truncation = tokenizer["truncation"] as Json | null | undefined;
   return {
+    root,
     modelPath,
     task,
+    architecture,
     labels,
-    activation: activationOf(config, isReranker),
-    maxTokens: maxTokensOf(folder, config),
+    activation: activationOf(activationName, isReranker || isMultiLabel ? "sigmoid" : "softmax", folder),
+    maxTokens: maxTokensOf(config, tokenizerConfig, sentenceBert, shift),
+    truncationSide: sideOf(tokenizerConfig["truncation_side"] ?? truncation?.["direction"], root),
+    isLowercased: sentenceBert["do_lower_case"] === true,
     padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
+    firstPosition: shift,
     dimensions: dimensionsOf(folder, config),
-    ...embeddingSettings(folder),
+    ...promptsOf(sentences, folder),
+    ...vectorModules(folder, list, task, options.pooling),
   };
+}
+
+/** @throws {Error} the folder has no such graph; it lists those that it has. */
+function modelPathOf(root: string, modelFile: string | undefined): string {
+  const found = (names: readonly string[]): string | undefined =>
+    names.map((name) => join(root, name)).find((path) => existsSync(path));
+  if (modelFile === undefined) {
+    const path = found(["model.onnx", "onnx/model.onnx"]);
+    if (path !== undefined) return path;
+    const others = ["fp16", "quantized", "int8", "uint8", "q8", "q4", "q4f16", "bnb4"]
+      .map((kind) => `onnx/model_${kind}.onnx`)
+      .filter((name) => existsSync(join(root, name)));
+    const hint = others.length === 0 ? "" : ` Choose one with MODEL_FILE: ${others.join(", ")}.`;
+    throw new Error(`${root} has neither model.onnx nor onnx/model.onnx.${hint}`);
+  }
+  const path = found([modelFile, join("onnx", modelFile)]);
+  if (path !== undefined && !relative(root, path).startsWith(`..${sep}`)) return path;
+  throw new Error(`${root} has no ${modelFile} (MODEL_FILE).`);
+}
+
+interface ListedModule {
+  readonly type: string;
+  readonly path: string;
+}
+
+function readModules(folder: string): readonly ListedModule[] {
+  const where = join(folder, "modules.json");
+  const list = readJson(folder, "modules.json") ?? [];
+  if (!Array.isArray(list)) throw new Error(`${where} must be a list of modules.`);
+  return list.map((entry: unknown) => {
+    const { type = "", path = "" } = checkedFields(entry, "modules.json", where);
+    if (typeof type !== "string" || typeof path !== "string" || !isInside(folder, path))
+      throw new Error(`${where}: type must be a name and path a folder inside of ${folder}.`);
+    const name = type.split(".").at(-1) ?? "";
+    if (!["Transformer", "Pooling", "Normalize", "Dense", "Dropout"].includes(name))
+      throw new Error(
+        `${where} names ${name}, which is not served: Transformer, Pooling, Dense, Normalize and Dropout are.`,
+      );
+    return { type: name, path };
+  });
+}
+
+const isInside = (folder: string, path: string): boolean => {
+  const to = relative(folder, resolve(folder, path));
+  return to !== ".." && !to.startsWith(`..${sep}`);
+};
+
+function readSentenceConfig(folder: string): Json {
+  const file = "config_sentence_transformers.json";
+  return checkedFields(readJson(folder, file) ?? {}, file, join(folder, file));
+}
+
+/** @throws {Error} modules in an order that is not served, or settings against those of the folder. */
+function vectorModules(
+  folder: string,
+  list: readonly ListedModule[],
+  task: FolderSettings["task"],
+  setting: readonly string[] | undefined,
+): Pick<FolderSettings, "modules" | "isPoolingGiven"> {
+  const [first, ...rest] = list;
+  if (first !== undefined && first.type !== "Transformer")
+    throw new Error(`${folder}/modules.json begins with ${first.type}; Transformer must be first.`);
+  const modules = rest.flatMap(({ type, path }): VectorModule[] => {
+    if (type === "Pooling") return [poolingOf(join(folder, path))];
+    if (type === "Dense") return [denseOf(join(folder, path))];
+    if (type === "Dropout") return [];
+    if (type !== "Normalize") throw new Error(`${folder}/modules.json has a second ${type}, which is not served.`);
+    // Older versions write no file for it.
+    const where = join(folder, path, "config.json");
+    const content = path === "" ? undefined : readJson(join(folder, path), "config.json");
+    checkedFields(content ?? {}, "Normalize: config.json", where);
+    return [{ type: "normalize" }];
+  });
+  if (task !== "embedding") {
+    if (modules.length > 0)
+      throw new Error(`${folder}/modules.json has ${rest[0]!.type} after a classifier, which is not served.`);
+    return { modules: [], isPoolingGiven: false };
+  }
+  // Older folders, and conversions, may have the pooling and no list.
+  const isLoose = first === undefined && existsSync(join(folder, "1_Pooling", "config.json"));
+  const own = isLoose ? [poolingOf(join(folder, "1_Pooling"))] : modules;
+  const [pooling, ...others] = own;
+  const isGiven = pooling?.type === "pooling";
+  if (others.some(({ type }) => type === "pooling") || (!isGiven && own.some(({ type }) => type === "dense")))
+    throw new Error(`${folder}/modules.json must have Pooling right after Transformer, and once.`);
+  if (setting === undefined) {
+    const mean: VectorModule = { type: "pooling", modes: ["mean"], includesPrompt: true };
+    return { modules: isGiven ? own : [mean, ...own], isPoolingGiven: isGiven };
+  }
+  const modes = setting.filter((word) => word !== "normalize") as PoolingMode[];
+  if (isGiven) {
+    if (pooling.modes.join() === modes.join()) return { modules: own, isPoolingGiven: true };
+    throw new Error(
+      `POOLING is ${setting.join()}, and the folder's own is ${pooling.modes.join()}: leave POOLING out.`,
+    );
+  }
+  const isNormalized = setting.includes("normalize") || own.some(({ type }) => type === "normalize");
+  return {
+    modules: [
+      { type: "pooling", modes, includesPrompt: true },
+      ...(isNormalized ? [{ type: "normalize" } as const] : []),
+    ],
+    isPoolingGiven: true,
+  };
+}
+
+/** Both spellings: `pooling_mode` of sentence-transformers 6, and one flag for each mode before it. */
+function poolingOf(folder: string): VectorModule {
+  const where = join(folder, "config.json");
+  const content = readJson(folder, "config.json");
+  if (content === undefined) throw new Error(`${where} is missing: modules.json names it.`);
+  const fields = checkedFields(content, "Pooling: config.json", where);
+  const { pooling_mode: mode, include_prompt: includesPrompt = true } = fields;
+  const flags = Object.entries(poolingModes).filter(([, { flag }]) => fields[flag] === true);
+  const named = mode === undefined ? flags.map(([name]) => name) : Array.isArray(mode) ? mode : [mode];
+  const unknown = named.find((name) => !Object.hasOwn(poolingModes, String(name)));
+  if (unknown !== undefined)
+    throw new Error(`${where}: pooling_mode ${JSON.stringify(unknown)} is not served; ${Object.keys(poolingModes).join(", ")} are.`); // prettier-ignore
+  if (typeof includesPrompt !== "boolean") throw new Error(`${where}: include_prompt must be true or false.`);
+  return { type: "pooling", modes: (named.length === 0 ? ["mean"] : named) as PoolingMode[], includesPrompt };
+}
+
+const denseActivations = ["Identity", "Tanh", "ReLU", "Sigmoid", "GELU", "SiLU"] as const;
+
+function denseOf(folder: string): VectorModule {
+  const where = join(folder, "config.json");
+  const fields = checkedFields(readJson(folder, "config.json") ?? {}, "Dense: config.json", where);
+  const { in_features: from, out_features: to, bias = true, activation_function, use_residual } = fields;
+  const name = activation_function === undefined ? "Tanh" : String(activation_function).split(".").at(-1);
+  const activation = denseActivations.find((known) => known === name);
+  if (activation === undefined || !/^torch\.|^Tanh$/u.test(String(activation_function ?? "Tanh")))
+    throw new Error(`${where}: activation_function ${JSON.stringify(activation_function)} is not served; ${denseActivations.join(", ")} of torch are.`); // prettier-ignore
+  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to))
+    throw new Error(`${where}: in_features and out_features must be integers.`);
+  const weights = join(folder, "model.safetensors");
+  if (!existsSync(weights))
+    throw new Error(`${folder} has no model.safetensors: save it again with sentence-transformers, which writes one.`);
+  return {
+    type: "dense",
+    weights,
+    from: from as number,
+    to: to as number,
+    hasBias: bias === true,
+    activation,
+    isResidual: use_residual === true,
+  };
+}
+
+function promptsOf(sentences: Json, folder: string): Pick<FolderSettings, "prompts" | "defaultPrompt"> {
+  const where = join(folder, "config_sentence_transformers.json");
+  const prompts = (sentences["prompts"] ?? {}) as Readonly<Record<string, unknown>>;
+  const isMap = typeof prompts === "object" && !Array.isArray(prompts);
+  if (!isMap || Object.values(prompts).some((prompt) => typeof prompt !== "string"))
+    throw new Error(`${where}: prompts must be an object of texts.`);
+  const name = sentences["default_prompt_name"] ?? undefined;
+  if (name !== undefined && (typeof name !== "string" || !Object.hasOwn(prompts, name)))
+    throw new Error(`${where}: default_prompt_name ${JSON.stringify(name)} is not one of prompts.`);
+  return { prompts: prompts as Readonly<Record<string, string>>, defaultPrompt: name };
+}
+
+function sideOf(side: unknown, root: string): "left" | "right" {
+  const lower = typeof side === "string" ? side.toLowerCase() : "right";
+  if (lower === "left" || lower === "right") return lower;
+  throw new Error(`${root}/tokenizer_config.json: truncation_side must be left or right.`);
 }
 
 /** As vLLM reads them: `is_matryoshka`, or the lengths one by one as `matryoshka_dimensions`. */
@@ -64,48 +268,32 @@ function dimensionsOf(folder: string, config: Json): FolderSettings["dimensions"
   throw new Error(`${folder}/config.json: matryoshka_dimensions must be an array of integers >= 1.`);
 }
 
-function activationOf(config: Json, isReranker: boolean): FolderSettings["activation"] {
-  const { activation_fn } = (config["sentence_transformers"] ?? {}) as Json;
-  const named = activation_fn ?? config["sbert_ce_default_activation_function"];
-  if (typeof named === "string" && named.endsWith("Identity")) return "identity";
-  return isReranker || config["problem_type"] === "multi_label_classification" ? "sigmoid" : "softmax";
+/** @throws {Error} a function that is not served. */
+function activationOf(name: unknown, whereNone: "softmax" | "sigmoid", folder: string): FolderSettings["activation"] {
+  if (name === undefined || name === null) return whereNone;
+  const known = { Identity: "identity", Sigmoid: "sigmoid", Softmax: "softmax" } as const;
+  const activation = known[String(name).split(".").at(-1) as keyof typeof known];
+  if (activation !== undefined) return activation;
+  throw new Error(
+    `${folder}: the activation ${JSON.stringify(name)} is not served; Identity, Sigmoid and Softmax are.`,
+  );
+}
+
+/** RoBERTa and its kin count positions from the padding id on. */
+function shiftOf(config: Json): number {
+  const isShifted = /roberta|camembert|mpnet|xmod|longformer|data2vec-text|ibert/u.test(String(config["model_type"]));
+  return isShifted ? Number(config["pad_token_id"] ?? 1) + 1 : 0;
 }
 
 /**
  * The smallest limit that the tokenizer, the model's positions and sentence-transformers allow; 512 where none is given.
  */
-function maxTokensOf(folder: string, config: Json): number {
+function maxTokensOf(config: Json, tokenizerConfig: Json, sentenceBert: Json, shift: number): number {
   const positions = config["max_position_embeddings"];
-  // RoBERTa counts positions from the padding id on.
-  const isShifted = /roberta|camembert|mpnet/u.test(String(config["model_type"]));
-  const shift = isShifted ? Number(config["pad_token_id"] ?? 1) + 1 : 0;
   const limits = [
     typeof positions === "number" ? positions - shift : undefined,
-    readJson(folder, "tokenizer_config.json")?.["model_max_length"],
-    readJson(folder, "sentence_bert_config.json")?.["max_seq_length"],
+    tokenizerConfig["model_max_length"],
+    sentenceBert["max_seq_length"],
   ].filter((limit): limit is number => typeof limit === "number" && limit >= 1 && limit <= 1_000_000);
   return limits.length === 0 ? 512 : Math.min(...limits);
-}
-
-function embeddingSettings(folder: string): Pick<FolderSettings, "pooling" | "isNormalized"> {
-  const modules = (readJson(folder, "modules.json") ?? []) as readonly { readonly type?: string }[];
-  const types = modules.map(({ type = "" }) => type.split(".").at(-1));
-  const unknown = types.find((type) => !["Transformer", "Pooling", "Normalize"].includes(type ?? ""));
-  if (unknown !== undefined) throw new Error(`${folder}/modules.json names ${unknown}, which is not served.`);
-  const pooling = readJson(folder, "1_Pooling/config.json") ?? {};
-  const modes = Object.keys(pooling).filter((key) => key.startsWith("pooling_mode_") && pooling[key] === true);
-  const [mode = "pooling_mode_mean_tokens"] = modes;
-  if (modes.length > 1 || !["pooling_mode_mean_tokens", "pooling_mode_cls_token"].includes(mode))
-    throw new Error(`${folder}/1_Pooling/config.json asks for ${modes.join(", ")}; mean and cls are served.`);
-  return { pooling: mode === "pooling_mode_cls_token" ? "cls" : "mean", isNormalized: types.includes("Normalize") };
-}
-
-function readJson(folder: string, name: string): Json | undefined {
-  const path = join(folder, name);
-  if (!existsSync(path)) return undefined;
-  try {
-    return JSON.parse(readFileSync(path, "utf8")) as Json;
-  } catch (error) {
-    throw new Error(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
-  }
 }

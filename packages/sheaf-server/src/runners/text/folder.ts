@@ -4,6 +4,7 @@ import { workersOn } from "../workers/workers-on.ts";
 import { inspectionExecutor } from "../workers/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
+import type { FolderSettings } from "./folder-settings.ts";
 import { TokenRate } from "./token-rate.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
@@ -22,7 +23,7 @@ const maxBatchTokens = { cpu: 4_096, gpu: 16_384 };
  */
 export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(folder);
-  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
+  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize, modelFile, pooling: given } = settings;
   const ask = inspectionExecutor(
     workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
       name: path,
@@ -31,10 +32,11 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     settings.signal,
   );
   const session = { intraOpNumThreads, device, maxBatchSize };
-  const found = await ask({ folder: path, ...session }).catch((error: unknown) => {
+  const found = await ask({ folder: path, modelFile, pooling: given, ...session }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
-  const { task, maxTokens, labels, dimensions, pooling } = found.settings;
+  const { task, maxTokens, labels, dimensions } = found.settings;
+  const pooling = poolingOf(found.settings);
   const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
@@ -46,8 +48,14 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
         ? { kind: "score" }
         : task === "classification"
           ? { kind: "labels", labels }
-          : { kind: "vector", length: found.vectorLength, pooling, ...(dimensions && { dimensions }) },
+          : {
+              kind: "vector",
+              length: found.vectorLength,
+              ...(pooling !== undefined && { pooling }),
+              ...(dimensions && { dimensions }),
+            },
     ...verdict,
+    ...(found.isOneByOne && { maxBatchSize: 1 }),
     ...weights(maxTokens),
     // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
     batchSize: device === "webgpu" ? undefined : batchTexts,
@@ -55,6 +63,11 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     maxBatchWeight: Math.max(maxBatchTokens[device === "cpu" ? "cpu" : "gpu"], maxTokens),
     note: noteOf(found, verdict.warning),
   };
+}
+
+/** The names of its pooling modes. */
+function poolingOf({ modules: [first] }: FolderSettings): string | undefined {
+  return first?.type === "pooling" ? first.modes.join("+") : undefined;
 }
 
 /** Tokens as results have shown them: the worker counts exactly, and cuts batches into passes by that. */
@@ -74,10 +87,15 @@ function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
   };
 }
 
-function noteOf({ settings }: TextInspection, warning: string | undefined): string {
-  const { task, maxTokens, pooling, isNormalized } = settings;
+function noteOf({ settings, isOneByOne }: TextInspection, warning: string | undefined): string {
+  const { task, maxTokens, modules, isPoolingGiven } = settings;
   const sentences = [`Texts are cut at ${maxTokens} tokens.`];
-  if (task === "embedding") sentences.push(`${pooling} pooling, ${isNormalized ? "" : "not "}normalised.`);
+  if (task === "embedding") {
+    const isNormalized = modules.some(({ type }) => type === "normalize");
+    const pooling = isPoolingGiven ? "" : " (the folder names none: see POOLING)";
+    sentences.push(`${poolingOf(settings)} pooling${pooling}, ${isNormalized ? "" : "not "}normalised.`);
+  }
+  if (isOneByOne) sentences.push("Its batch axis is fixed at 1: texts run one by one.");
   if (warning !== undefined) sentences.push(warning);
   return sentences.join(" ");
 }

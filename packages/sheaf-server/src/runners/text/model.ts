@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import { measurePasses, PassCost, runInPasses } from "sheaf/models";
 import type { RunContext } from "sheaf/node";
-import { Tensor } from "../onnx/runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
-import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
+import { floatsOf, textGraph, type TextGraph, type TextTokens } from "./text-graph.ts";
+import { normalize, openVectorModules, pool, sigmoid, softmax } from "./vector-modules.ts";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
 import { openSession, type OnnxSession, type SessionSettings } from "../onnx/session.ts";
@@ -32,6 +32,9 @@ export interface TextResult {
 
 export interface LoadedText {
   readonly session: OnnxSession;
+  readonly graph: TextGraph;
+  /** Dense and Normalize, after pooling. */
+  readonly finish: (vector: Float32Array) => Float32Array;
   readonly tokenizer: Tokenizer;
   readonly settings: FolderSettings;
   /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
@@ -42,9 +45,7 @@ export interface LoadedText {
   readonly maxBatchSize: number;
 }
 
-interface EncodedText {
-  readonly ids: readonly number[];
-  readonly types: readonly number[];
+interface EncodedText extends TextTokens {
   readonly truncated: boolean;
 }
 
@@ -53,21 +54,30 @@ const maxPaddedTokens = 16_384;
 
 const shortestFixedLength = 16;
 
-const knownInputs: readonly string[] = ["input_ids", "attention_mask", "token_type_ids"];
-
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
 export async function loadTextModel({ folder, settings, ...session }: TextData): Promise<LoadedText> {
-  const tokenizer = readTokenizer(folder);
+  const tokenizer = readTokenizer(settings.root);
   const opened = await openSession(settings.modelPath, session);
-  const unknown = opened.inputNames.find((name) => !knownInputs.includes(name));
-  if (unknown !== undefined)
-    throw new Error(`${settings.modelPath} asks for ${unknown}; known are ${knownInputs.join(", ")}.`);
+  const graph = textGraph(opened, settings);
+  const { fixedLength } = graph;
+  const maxTokens = Math.min(settings.maxTokens, fixedLength ?? Infinity);
   const fixedLengths =
-    opened.fixedSizes.length === 0
-      ? []
-      : doubling(Math.min(shortestFixedLength, settings.maxTokens), settings.maxTokens);
+    fixedLength !== undefined
+      ? [fixedLength]
+      : opened.fixedSizes.length === 0
+        ? []
+        : doubling(Math.min(shortestFixedLength, maxTokens), maxTokens);
   const { maxBatchSize = 32 } = session;
-  return { session: opened, tokenizer, settings, fixedLengths, cost: costOn(opened), maxBatchSize };
+  return {
+    session: opened,
+    graph,
+    finish: openVectorModules(settings.modules),
+    tokenizer,
+    settings: { ...settings, maxTokens },
+    fixedLengths,
+    cost: costOn(opened),
+    maxBatchSize: graph.isOneByOne ? 1 : maxBatchSize,
+  };
 }
 
 /** The cost of passes by the sizes that the device runs. */
@@ -167,51 +177,48 @@ const lengthOf = ({ length }: readonly number[], { fixedLengths }: LoadedText): 
   fixedLengths.length === 0 ? length : sizeFor(fixedLengths, length);
 
 async function runOnce(texts: readonly EncodedText[], model: LoadedText): Promise<TextResult[]> {
-  const { session, settings } = model;
-  const longest = texts.reduce((most, { ids }) => Math.max(most, lengthOf(ids, model)), 0);
-  const column = (pad: number, row: (text: EncodedText) => readonly number[]): Tensor => {
-    const values = new BigInt64Array(texts.length * longest).fill(BigInt(pad));
-    texts.forEach((text, i) => row(text).forEach((value, j) => (values[i * longest + j] = BigInt(value))));
-    return new Tensor("int64", values, [texts.length, longest]);
-  };
-  const columns: Readonly<Record<string, () => Tensor>> = {
-    input_ids: () => column(settings.padId, ({ ids }) => ids),
-    attention_mask: () => column(0, ({ ids }) => ids.map(() => 1)),
-    token_type_ids: () => column(0, ({ types }) => types),
-  };
-  const feeds = Object.fromEntries(session.inputNames.map((name) => [name, columns[name]!()]));
-  const [name = ""] = ["sentence_embedding", "last_hidden_state", "logits", ...session.outputNames].filter(
-    (candidate) => session.outputNames.includes(candidate),
-  );
-  const output = (await session.run(feeds, [name]))[name]!;
-  const values = outputsOf(
-    output,
-    texts.map(({ ids }) => ids.length),
-    settings,
-  );
-  return texts.map(({ ids, truncated }, i) => ({ ...values[i]!, tokens: ids.length, truncated }));
+  if (!model.graph.isOneByOne) return runTensors(texts, model);
+  const results: TextResult[] = [];
+  for (const text of texts) results.push(...(await runTensors([text], model)));
+  return results;
 }
 
-function outputsOf(
-  { data, dims }: Tensor,
-  lengths: readonly number[],
-  settings: FolderSettings,
-): Partial<TextResult>[] {
-  const values = data as Float32Array;
-  const width = dims.at(-1) ?? 1;
-  if (settings.task === "embedding") {
-    const vectors =
-      dims.length === 2
-        ? lengths.map((_, row) => values.slice(row * width, (row + 1) * width))
-        : settings.pooling === "cls"
-          ? firstTokens(values, dims[1]!, width, lengths.length)
-          : meanPool(values, dims[1]!, width, lengths);
-    return vectors.map((vector) => ({ vector: settings.isNormalized ? normalize(vector) : vector }));
-  }
-  const logits = lengths.map((_, row) => values.slice(row * width, (row + 1) * width));
-  const activate = { softmax, identity: (x: Float32Array) => x, sigmoid: (x: Float32Array) => x.map(sigmoid) };
-  const scores = logits.map(activate[settings.activation]);
-  return scores.map((row, i) =>
-    settings.task === "rerank" ? { score: row[0]!, logit: logits[i]![0]! } : { scores: row, logits: logits[i]! },
-  );
+async function runTensors(texts: readonly EncodedText[], model: LoadedText): Promise<TextResult[]> {
+  const { session, graph, settings } = model;
+  const longest = texts.reduce((most, { ids }) => Math.max(most, lengthOf(ids, model)), 0);
+  const output = (await session.run(graph.feedsOf(texts, longest), [graph.output]))[graph.output]!;
+  const { dims } = output;
+  const axes = graph.gives === "token vectors" ? [texts.length, longest] : [texts.length];
+  if (dims.length !== axes.length + 1 || axes.some((axis, i) => dims[i] !== axis))
+    throw new Error(`${graph.output} has the shape [${dims.join()}] for ${texts.length} texts of ${longest} tokens.`);
+  const values = floatsOf(output);
+  const width = dims.at(-1)!;
+  return texts.map(({ ids, truncated }, i) => {
+    const size = values.length / texts.length;
+    const row = values.slice(i * size, (i + 1) * size);
+    const result =
+      settings.task === "embedding" ? { vector: vectorOf(row, width, ids.length, model) } : scoresOf(row, settings);
+    return { ...result, tokens: ids.length, truncated };
+  });
+}
+
+function vectorOf(row: Float32Array, width: number, tokens: number, model: LoadedText): Float32Array {
+  const { graph, finish, settings } = model;
+  const { modules } = settings;
+  // A graph that has the modules inside may have been exported without the last one.
+  if (graph.gives === "finished vectors") return modules.at(-1)?.type === "normalize" ? normalize(row) : row;
+  const [pooling] = modules;
+  const isPooled = graph.gives === "vectors" || pooling?.type !== "pooling";
+  return finish(isPooled ? row : pool({ states: row, width, from: 0, to: tokens }, pooling.modes));
+}
+
+const activations = {
+  softmax,
+  identity: (logits: Float32Array) => logits,
+  sigmoid: (logits: Float32Array) => logits.map(sigmoid),
+};
+
+function scoresOf(logits: Float32Array, { task, activation }: FolderSettings): Partial<TextResult> {
+  const scores = activations[activation](logits);
+  return task === "rerank" ? { score: scores[0]!, logit: logits[0]! } : { scores, logits };
 }

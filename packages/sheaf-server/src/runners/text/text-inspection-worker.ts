@@ -1,10 +1,10 @@
 import { selfTest, type SelfTest } from "sheaf/models";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
-import { readFolder, type FolderSettings } from "./folder-settings.ts";
+import { readFolder, type FolderOptions, type FolderSettings } from "./folder-settings.ts";
 import type { SessionSettings } from "../onnx/session.ts";
 import { loadTextModel, runTogether, type TextItem } from "./model.ts";
 
-export interface TextInspectionRequest extends SessionSettings {
+export interface TextInspectionRequest extends SessionSettings, FolderOptions {
   readonly folder: string;
 }
 
@@ -12,24 +12,32 @@ export interface TextInspectionRequest extends SessionSettings {
 export interface TextInspection {
   readonly settings: FolderSettings;
   readonly vectorLength: number;
+  /** Whether the graph takes one text at a time. */
+  readonly isOneByOne: boolean;
   readonly selfTest: SelfTest;
 }
 
 const words: readonly string[] = ["a", "The cat sits outside, 3 of 4!", "zebra"];
 
-async function inspect({ folder, ...session }: TextInspectionRequest): Promise<TextInspection> {
-  const settings = readFolder(folder);
+async function inspect({ folder, modelFile, pooling, ...session }: TextInspectionRequest): Promise<TextInspection> {
+  const settings = readFolder(folder, { modelFile, pooling });
   const model = await loadTextModel({ folder, settings, ...session });
   try {
     const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
-    const [first] = await runTogether(items.slice(0, 1), model);
+    const [first, ...others] = await runTogether(items, model);
+    const vectorLength = first?.vector?.length ?? 0;
+    if (others.some(({ vector }) => (vector?.length ?? 0) !== vectorLength))
+      throw new Error(
+        `${settings.modelPath}: ${model.graph.output} has another length for each text, as no embedding has`,
+      );
     const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, session.maxBatchSize);
     const scoreCount = first?.scores?.length ?? settings.labels.length;
     if (settings.task === "classification" && scoreCount !== settings.labels.length)
       throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
     return {
-      settings,
-      vectorLength: first?.vector?.length ?? 0,
+      settings: model.settings,
+      vectorLength,
+      isOneByOne: model.graph.isOneByOne,
       selfTest: result,
     };
   } finally {

@@ -41,8 +41,11 @@ interface LoadParts {
 async function specOf(model: string, settings: Settings, { name, log, signal }: LoadParts): Promise<ModelSpec> {
   const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
   const trial = { batchDependent, maxBatchSize, signal };
+  const { modelFile, pooling } = settings;
   const resolved = await resolveModel(model, {
     device: settings.inferenceDevice,
+    modelFile,
+    pooling,
     intraOpNumThreads: threadsPerWorker(settings),
     python: {
       name,

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import type { ModelOutput } from "../../runners/contract/model-spec.ts";
-import { normalize, shortened } from "../../runners/text/pooling.ts";
+import { normalize, shortened } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { callOptionsOf } from "../../http/call-options.ts";

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { sigmoid } from "../../runners/text/pooling.ts";
+import { sigmoid } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { callOptionsOf } from "../../http/call-options.ts";

@@ -36,7 +36,8 @@ export function infoOf(models: Models): object {
 function typeOf({ definition }: ServedModel): object {
   const { output } = definition;
   if (embedsTexts(definition)) {
-    const pooling = output.kind === "vector" ? output.pooling : undefined;
+    // TEI's name of it.
+    const pooling = output.kind === "vector" ? output.pooling?.replace("lasttoken", "last_token") : undefined;
     return { embedding: pooling === undefined ? {} : { pooling } };
   }
   if (output.kind !== "labels") return { reranker: ids(["LABEL_0"]) };
