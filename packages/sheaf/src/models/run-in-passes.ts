@@ -28,8 +28,7 @@ export interface PassOptions<In, Out> extends PassLimits {
 /**
  * Runs a batch of items of different lengths in passes of like length, short ones first, cut where that is expected to take
  * the least time, and learns from the time of each.
- * @returns the results in the order of the items; with `answer`, those of the last pass alone, as a batch function may return
- * them that has answered the others.
+ * @returns the results in the order of the items. With `answer`, those of the last pass are answered by what is returned.
  * @throws the error of a pass: items of the passes before it keep their answers. The reason of `signal`. {RangeError} `lengths` has another length
  * than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
  * @experimental It may change in any minor version.
@@ -49,10 +48,11 @@ export async function runInPasses<In, Out>(
     const passResults = checkResults(returned, indices.length, "a pass") as ArrayLike<Out | Error>;
     const longest = indices.reduce((most, index) => Math.max(most, lengths[index]!), 0);
     cost.learn(indices.length, longest, clock.now() - startedAtMs);
-    if (answer !== undefined && number === passes.length - 1) return Array.from(passResults);
+    const isLast = number === passes.length - 1;
     indices.forEach((index, place) => {
-      if (answer === undefined) results[index] = passResults[place]!;
-      else answer(index, passResults[place]!);
+      results[index] = passResults[place]!;
+      // Those of the last pass are answered by what is returned.
+      if (!isLast) answer?.(index, passResults[place]!);
     });
   }
   return results;
