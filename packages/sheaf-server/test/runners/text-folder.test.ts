@@ -235,7 +235,7 @@ const flags: Record<string, string> = {
 };
 
 for (const [mode, expected] of Object.entries(poolings))
-  test(`${mode} pooling is obeyed in both spellings, wherever modules.json says that it lies, and as a setting`, async () => {
+  test(`${mode} pooling is obeyed${mode === "cls" ? " in both spellings, wherever modules.json has it, and as a setting" : ""}`, async () => {
     const allOff = Object.fromEntries(Object.values(flags).map((flag) => [flag, false]));
     const layouts: Record<string, [Record<string, unknown>, RunnerSettings?]> = {
       new: [{
@@ -250,7 +250,9 @@ for (const [mode, expected] of Object.entries(poolings))
       }],
       setting: [{}, { pooling: [mode] }],
     }; // prettier-ignore
-    for (const [layout, [files, settings]] of Object.entries(layouts)) {
+    // One mode shows the layouts, one layout the modes.
+    const shown = Object.entries(layouts).filter(([layout]) => mode === "cls" || layout === "new");
+    for (const [layout, [files, settings]] of shown) {
       const vectors = await vectorsOf(`${mode}-${layout}`, files, settings);
       vectors.forEach((vector, i) => assertClose(vector, expected(referenceStates(ids[i]!))));
     }
@@ -335,4 +337,49 @@ test("logits are never served as embeddings, whatever the head is called", async
   const config = { ...bert, architectures: ["BertForMaskedLM"] };
   const [first] = await vectorsOf("headless", { "config.json": config });
   assertClose(first!, mean(referenceStates(ids[0]!)));
+});
+
+test("only the text of a pair is cut, and a query that leaves no room for it is refused", async () => {
+  const path = folderOf("long-query", {
+    "model.onnx": tinyBert(1),
+    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
+  });
+  const spec = await resolveModel(path);
+  const texts = ["dog runs in the cat. the dog", "the cat sits in the dog", "in in in in in in in in"];
+  const long = texts.map((text) => ({ query: "the cat sits in the dog . the", text }));
+  const [one, two, three] = await run(spec, long);
+  assert.deepEqual([one!.tokens, one!.truncated], [16, true]);
+  // [CLS] 8 of the query [SEP] 5 of the text [SEP]
+  const [first] = referenceStates(
+    [2, 4, 5, 6, 12, 4, 8, 11, 4, 3, 8, 9, 10, 12, 4, 3],
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
+  );
+  const logit = first!.reduce((total, value, j) => total + value * headWeights[j]!, 0);
+  assert.ok(Math.abs(one!.score - 1 / (1 + Math.exp(-logit))) < 1e-5);
+  assert.equal(new Set([one!.score, two!.score, three!.score]).size, 3);
+  const query = "the cat sits in the dog . the cat sits in the dog . the";
+  await assert.rejects(run(spec, [{ query, text: "cat" }]), {
+    code: "INVALID_INPUT",
+    message: /query has more than 12 tokens, all that 16 tokens leave beside a text/,
+  });
+});
+
+test("a graph of a fixed length or of one text a run is served as it is", async () => {
+  const fixed = await vectorsOf("fixed-length", { "model.onnx": tinyBert({ axes: ["batch", 12] }) });
+  const one = await vectorsOf("one-by-one", { "model.onnx": tinyBert({ axes: [1, "tokens"] }) });
+  for (const vectors of [fixed, one])
+    vectors.forEach((vector, i) => assertClose(vector, mean(referenceStates(ids[i]!))));
+  const spec = await resolveModel(folderOf("fixed-length", {}));
+  assert.deepEqual(spec.input, { kind: "text", maxTokens: 12 });
+});
+
+test("the folder's default prompt goes before each text, and include_prompt leaves its tokens out of the pooling", async () => {
+  const config = { prompts: { query: "the dog ", document: "" }, default_prompt_name: "query" };
+  const files = { "config_sentence_transformers.json": config };
+  const [first] = await vectorsOf("prompted", files);
+  const states = referenceStates([2, 4, 8, 4, 5, 6, 11, 3]);
+  assertClose(first!, mean(states));
+  const without = { "1_Pooling/config.json": { pooling_mode: "mean", include_prompt: false } };
+  const [other] = await vectorsOf("unpooled-prompt", { ...files, ...without });
+  assertClose(other!, mean(states.slice(3)));
 });

@@ -61,6 +61,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
   const sentenceBert = read("sentence_bert_config.json");
   const sentences = readSentenceConfig(folder);
   const tokenizer = read("tokenizer.json");
+  checkNormalizer(tokenizerConfig, tokenizer, root);
 
   const id2label = (config["id2label"] ?? {}) as Readonly<Record<string, string>>;
   const labels = Object.keys(id2label)
@@ -91,7 +92,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
     firstPosition: shift,
     dimensions: dimensionsOf(folder, config),
-    ...promptsOf(sentences, folder),
+    ...promptsOf(sentences, folder, task),
     ...vectorModules(folder, list, task, options.pooling),
   };
 }
@@ -242,7 +243,11 @@ function denseOf(folder: string): VectorModule {
   };
 }
 
-function promptsOf(sentences: Json, folder: string): Pick<FolderSettings, "prompts" | "defaultPrompt"> {
+function promptsOf(
+  sentences: Json,
+  folder: string,
+  task: FolderSettings["task"],
+): Pick<FolderSettings, "prompts" | "defaultPrompt"> {
   const where = join(folder, "config_sentence_transformers.json");
   const prompts = (sentences["prompts"] ?? {}) as Readonly<Record<string, unknown>>;
   const isMap = typeof prompts === "object" && !Array.isArray(prompts);
@@ -251,7 +256,23 @@ function promptsOf(sentences: Json, folder: string): Pick<FolderSettings, "promp
   const name = sentences["default_prompt_name"] ?? undefined;
   if (name !== undefined && (typeof name !== "string" || !Object.hasOwn(prompts, name)))
     throw new Error(`${where}: default_prompt_name ${JSON.stringify(name)} is not one of prompts.`);
+  if (task !== "embedding" && name !== undefined && prompts[name] !== "")
+    throw new Error(`${where}: default_prompt_name of a classifier or cross-encoder is not served; set it to null.`);
   return { prompts: prompts as Readonly<Record<string, string>>, defaultPrompt: name };
+}
+
+/** transformers builds the normalizer of BERT's tokenizers anew from the one file, where the other differs. */
+function checkNormalizer(config: Json, { normalizer }: Json, root: string): void {
+  const { type, ...own } = (normalizer ?? {}) as Json;
+  if (type !== "BertNormalizer" || !/^Bert/u.test(String(config["tokenizer_class"]))) return;
+  const pairs = [
+    ["do_lower_case", "lowercase"],
+    ["strip_accents", "strip_accents"],
+    ["tokenize_chinese_chars", "handle_chinese_chars"],
+  ] as const;
+  for (const [field, name] of pairs)
+    if (config[field] !== undefined && (config[field] ?? null) !== (own[name] ?? null))
+      throw new Error(`${root}/tokenizer_config.json: ${field} is ${JSON.stringify(config[field])}, and ${name} of tokenizer.json ${JSON.stringify(own[name])}: make them agree.`); // prettier-ignore
 }
 
 function sideOf(side: unknown, root: string): "left" | "right" {

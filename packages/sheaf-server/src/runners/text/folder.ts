@@ -11,6 +11,9 @@ import { workerModule } from "../workers/worker-module.ts";
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
 
+/** Characters whose tokenising costs about what a token costs in a small encoder: 100 µs, 10 characters a µs. */
+const charactersPerToken = 1_000;
+
 /** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
 const batchTexts = 128;
 
@@ -75,11 +78,20 @@ function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
   const rate = new TokenRate();
   const textOf = (item: unknown): string => {
     if (typeof item === "string") return item;
-    const { query, text } = item as Record<"query" | "text", string>;
-    return query + text;
+    const {
+      query = "",
+      prompt = "",
+      text,
+    } = item as Readonly<Partial<Record<"query" | "prompt", string>>> & {
+      readonly text: string;
+    };
+    return query + prompt + text;
   };
   return {
-    weigh: (item) => Math.min(maxTokens, Math.ceil(rate.of(textOf(item))) + ownTokens),
+    weigh: (item) => {
+      const text = textOf(item);
+      return Math.min(maxTokens, Math.ceil(rate.of(text)) + ownTokens) + Math.floor(text.length / charactersPerToken);
+    },
     learnWeight: (item, result) => {
       const { tokens, truncated } = result as { readonly tokens?: number; readonly truncated?: boolean };
       if (tokens !== undefined && truncated === false) rate.learn(textOf(item), tokens - ownTokens);

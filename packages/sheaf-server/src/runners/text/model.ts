@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Tokenizer } from "@huggingface/tokenizers";
+import { setImmediate as yielded } from "node:timers/promises";
+import { BatcherError } from "sheaf";
 import { measurePasses, PassCost, runInPasses } from "sheaf/models";
 import type { RunContext } from "sheaf/node";
 import type { FolderSettings } from "./folder-settings.ts";
+import { TextTokenizer } from "./tokenizer/tokenizer.ts";
 import { floatsOf, textGraph, type TextGraph, type TextTokens } from "./text-graph.ts";
 import { normalize, openVectorModules, pool, sigmoid, softmax } from "./vector-modules.ts";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
@@ -15,7 +17,9 @@ export interface TextData extends SessionSettings {
   readonly settings: FolderSettings;
 }
 
-export type TextItem = string | { readonly query: string; readonly text: string };
+/** A text, with the folder's default prompt where it has none of its own; or a pair of a cross-encoder. */
+export type TextItem =
+  string | { readonly text: string; readonly prompt: string } | { readonly query: string; readonly text: string };
 
 /** The result of one text: its vector, scores by label, or score, as the folder's task has it. */
 export interface TextResult {
@@ -35,7 +39,7 @@ export interface LoadedText {
   readonly graph: TextGraph;
   /** Dense and Normalize, after pooling. */
   readonly finish: (vector: Float32Array) => Float32Array;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: TextTokenizer;
   readonly settings: FolderSettings;
   /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
   readonly fixedLengths: readonly number[];
@@ -47,6 +51,8 @@ export interface LoadedText {
 
 interface EncodedText extends TextTokens {
   readonly truncated: boolean;
+  /** The first token that pooling counts: after a prompt that is left out, else 0. */
+  readonly from: number;
 }
 
 /** The most padded tokens of one pass: a bound on its memory. */
@@ -56,7 +62,7 @@ const shortestFixedLength = 16;
 
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
 export async function loadTextModel({ folder, settings, ...session }: TextData): Promise<LoadedText> {
-  const tokenizer = readTokenizer(settings.root);
+  const tokenizer = readTokenizer(settings);
   const opened = await openSession(settings.modelPath, session);
   const graph = textGraph(opened, settings);
   const { fixedLength } = graph;
@@ -95,7 +101,7 @@ export async function warmUpTexts(model: LoadedText): Promise<void> {
   const { session, settings, fixedLengths, cost, maxBatchSize } = model;
   const pass = (size: number, length: number): Promise<TextResult[]> => {
     const ids = new Array<number>(length).fill(settings.padId);
-    const text: EncodedText = { ids, types: ids.map(() => 0), truncated: false };
+    const text: EncodedText = { ids, types: ids.map(() => 0), truncated: false, from: 0 };
     return runOnce(
       Array.from({ length: size }, () => text),
       model,
@@ -108,24 +114,13 @@ export async function warmUpTexts(model: LoadedText): Promise<void> {
   await measurePasses(cost, pass, { maxLength: settings.maxTokens, maxSize: maxBatchSize });
 }
 
-function readTokenizer(folder: string): Tokenizer {
-  const read = (name: string): object => JSON.parse(readFileSync(join(folder, name), "utf8")) as object;
+function readTokenizer({ root, isLowercased, truncationSide }: FolderSettings): TextTokenizer {
+  const path = join(root, "tokenizer.json");
   try {
-    return new Tokenizer(
-      read("tokenizer.json"),
-      readOptional(() => read("tokenizer_config.json")),
-    );
+    const file = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
+    return new TextTokenizer(file, { isLowercased, truncationSide });
   } catch (error) {
-    throw new Error(`${folder}/tokenizer.json: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-function readOptional(read: () => object): object {
-  try {
-    return read();
-  } catch (error) {
-    if ((error as { code?: unknown }).code === "ENOENT") return {};
-    throw error;
+    throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -135,41 +130,77 @@ export async function runTexts(
   model: LoadedText,
   { answer, signal }: Partial<Pick<RunContext, "answer" | "signal">> = {},
 ): Promise<(TextResult | Error)[]> {
-  const texts = items.map((item) => encode(item, model));
-  return runInPasses(texts, {
+  const encoded = await encodeAll(items, model, signal);
+  const places: number[] = [];
+  const texts: EncodedText[] = [];
+  encoded.forEach((text, place) => {
+    if (text instanceof Error) return;
+    places.push(place);
+    texts.push(text);
+  });
+  const results = await runInPasses(texts, {
     lengths: texts.map(({ ids }) => lengthOf(ids, model)),
     run: (pass) => runOnce(pass, model),
     cost: model.cost,
-    answer,
+    answer: answer && ((index, result) => answer(places[index]!, result)),
     signal,
     maxPaddedLength: maxPaddedTokens,
   });
+  const all: (TextResult | Error)[] = encoded.map((text) => (text instanceof Error ? text : notRun));
+  results.forEach((result, index) => (all[places[index]!] = result));
+  return all;
 }
 
-/** All texts in one run, with any amount of padding: the self-test compares it. */
+const notRun = new Error("The text was not run.");
+
+/** How long texts are tokenised before the worker looks whether their callers are still there. */
+const encodeMs = 20;
+
+async function encodeAll(
+  items: readonly TextItem[],
+  model: LoadedText,
+  signal: AbortSignal | undefined,
+): Promise<(EncodedText | Error)[]> {
+  const encoded: (EncodedText | Error)[] = [];
+  let startedAtMs = performance.now();
+  for (const item of items) {
+    encoded.push(encode(item, model));
+    if (performance.now() - startedAtMs < encodeMs) continue;
+    await yielded();
+    if (signal?.aborted === true) throw signal.reason;
+    startedAtMs = performance.now();
+  }
+  return encoded;
+}
+
+/** All texts in one run, with any amount of padding: the self-test compares it. @throws {Error} one cannot be read. */
 export async function runTogether(items: readonly TextItem[], model: LoadedText): Promise<TextResult[]> {
-  return runOnce(
-    items.map((item) => encode(item, model)),
-    model,
-  );
+  const texts = items.map((item) => {
+    const text = encode(item, model);
+    if (text instanceof Error) throw text;
+    return text;
+  });
+  return runOnce(texts, model);
 }
 
-function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: LoadedText): EncodedText {
-  const [text, pair] = typeof item === "string" ? [item, null] : [item.query, item.text];
-  const encoding = tokenizer.encode(text, { text_pair: pair, return_token_type_ids: true });
-  const { ids, token_type_ids: types } = encoding;
-  if (ids.length === 0) return { ids: [padId], types: [0], truncated: false };
-  if (ids.length <= maxTokens) return { ids, types, truncated: false };
-  // Cut before the special tokens of the end, which the model was trained to see.
-  const specials = new Set(tokenizer.encode("").ids);
-  let tail = 0;
-  while (tail < ids.length && specials.has(ids[ids.length - 1 - tail])) tail++;
-  tail = Math.min(tail, maxTokens - 1);
-  const cut = (values: readonly number[]): number[] => [
-    ...values.slice(0, maxTokens - tail),
-    ...values.slice(values.length - tail),
-  ];
-  return { ids: cut(ids), types: cut(types), truncated: true };
+function encode(item: TextItem, { tokenizer, settings }: LoadedText): EncodedText | Error {
+  const { maxTokens, padId, prompts, defaultPrompt } = settings;
+  try {
+    if (typeof item !== "string" && "query" in item)
+      return { ...tokenizer.encodePair(item.query, item.text, maxTokens), from: 0 };
+    const own = defaultPrompt === undefined ? "" : prompts[defaultPrompt]!;
+    const { text, prompt } = typeof item === "string" ? { text: item, prompt: own } : item;
+    const encoding = tokenizer.encode(prompt + text, maxTokens);
+    if (encoding.ids.length === 0) return { ids: [padId], types: [0], truncated: encoding.truncated, from: 0 };
+    const [pooling] = settings.modules;
+    const isLeftOut = prompt !== "" && pooling?.type === "pooling" && !pooling.includesPrompt;
+    // A token is left to pool, also where the prompt is all that fits.
+    const from = isLeftOut ? Math.min(tokenizer.leadingTokens(prompt), encoding.ids.length - 1) : 0;
+    return { ...encoding, from };
+  } catch (error) {
+    if (error instanceof RangeError) return new BatcherError("INVALID_INPUT", `query ${error.message}.`);
+    return new BatcherError("INVALID_INPUT", `The text cannot be read: ${(error as Error).message}.`);
+  }
 }
 
 /** The size of a text in a run of its own. */
@@ -193,23 +224,25 @@ async function runTensors(texts: readonly EncodedText[], model: LoadedText): Pro
     throw new Error(`${graph.output} has the shape [${dims.join()}] for ${texts.length} texts of ${longest} tokens.`);
   const values = floatsOf(output);
   const width = dims.at(-1)!;
-  return texts.map(({ ids, truncated }, i) => {
+  return texts.map(({ ids, truncated, from }, i) => {
     const size = values.length / texts.length;
     const row = values.slice(i * size, (i + 1) * size);
     const result =
-      settings.task === "embedding" ? { vector: vectorOf(row, width, ids.length, model) } : scoresOf(row, settings);
+      settings.task === "embedding"
+        ? { vector: vectorOf(row, width, from, ids.length, model) }
+        : scoresOf(row, settings);
     return { ...result, tokens: ids.length, truncated };
   });
 }
 
-function vectorOf(row: Float32Array, width: number, tokens: number, model: LoadedText): Float32Array {
+function vectorOf(row: Float32Array, width: number, from: number, to: number, model: LoadedText): Float32Array {
   const { graph, finish, settings } = model;
   const { modules } = settings;
   // A graph that has the modules inside may have been exported without the last one.
   if (graph.gives === "finished vectors") return modules.at(-1)?.type === "normalize" ? normalize(row) : row;
   const [pooling] = modules;
   const isPooled = graph.gives === "vectors" || pooling?.type !== "pooling";
-  return finish(isPooled ? row : pool({ states: row, width, from: 0, to: tokens }, pooling.modes));
+  return finish(isPooled ? row : pool({ states: row, width, from, to }, pooling.modes));
 }
 
 const activations = {

@@ -95,7 +95,7 @@ const otherHeads = /For(?:TokenClassification|MaskedLM|CausalLM|QuestionAnswerin
 
 function outputOf(
   metadata: readonly Metadata[],
-  { task, architecture, modelPath, modules }: FolderSettings,
+  { task, architecture, modelPath, modules, prompts }: FolderSettings,
 ): Pick<TextGraph, "output" | "gives"> {
   const outputs = metadata.filter((output): output is TensorMetadata => output.isTensor);
   const names = outputs.map(({ name }) => name);
@@ -108,6 +108,15 @@ function outputOf(
   }
   const finished = found("sentence_embedding");
   if (finished !== undefined) {
+    const [pooling] = modules;
+    if (
+      pooling?.type === "pooling" &&
+      !pooling.includesPrompt &&
+      Object.values(prompts).some((prompt) => prompt !== "")
+    )
+      throw new Error(
+        `${modelPath} pools by itself, and include_prompt is false: export it without sentence_embedding.`,
+      );
     checkType(finished, modelPath);
     return { output: finished.name, gives: "finished vectors" };
   }

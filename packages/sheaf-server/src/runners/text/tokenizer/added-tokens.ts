@@ -1,0 +1,63 @@
+import type { Normalizer } from "./normalizers.ts";
+import { whiteSpace, wordCharacter } from "./patterns.ts";
+
+/** A stretch of a text, or a token that was found in it. */
+export type Section = { readonly text: string } | { readonly id: number };
+
+interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+  readonly single_word?: boolean;
+  readonly lstrip?: boolean;
+  readonly rstrip?: boolean;
+  readonly normalized?: boolean;
+  readonly special?: boolean;
+}
+
+/** Cuts a text at the tokens that stand apart from the vocabulary, such as [MASK]: those of a set, the longest first. */
+export type TokenFinder = (text: string) => readonly Section[];
+
+/** Two finders: of tokens as they are written, and of those that are looked for once the text is normalised. */
+export function tokenFinders(
+  tokens: unknown,
+  normalize: Normalizer,
+): { readonly raw: TokenFinder; readonly normalized: TokenFinder } {
+  const all = ((tokens ?? []) as readonly AddedToken[]).filter(({ content }) => content !== "");
+  const isNormalized = ({ normalized, special }: AddedToken): boolean => normalized ?? special !== true;
+  return {
+    raw: finderOf(all.filter((token) => !isNormalized(token)).map((token) => [token.content, token])),
+    normalized: finderOf(all.filter(isNormalized).map((token) => [normalize(token.content), token])),
+  };
+}
+
+const endsWithWord = new RegExp(`${wordCharacter}$`, "u");
+const startsWithWord = new RegExp(`^${wordCharacter}`, "u");
+const spacesAtEnd = new RegExp(`${whiteSpace}*$`, "u");
+const spacesAtStart = new RegExp(`^${whiteSpace}*`, "u");
+
+function finderOf(tokens: readonly (readonly [text: string, token: AddedToken])[]): TokenFinder {
+  const byText = new Map(tokens.filter(([text]) => text !== "").map(([text, token]) => [text, token]));
+  if (byText.size === 0) return (text) => (text === "" ? [] : [{ text }]);
+  const longestFirst = [...byText.keys()].sort((a, b) => b.length - a.length);
+  const pattern = new RegExp(longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")).join("|"), "gu");
+  return (text) => {
+    const sections: Section[] = [];
+    let from = 0;
+    for (const match of text.matchAll(pattern)) {
+      const token = byText.get(match[0])!;
+      let start = match.index;
+      let end = start + match[0].length;
+      if (token.single_word === true) {
+        const isPart = endsWithWord.test(text.slice(Math.max(0, start - 2), start)) || startsWithWord.test(text.slice(end, end + 2)); // prettier-ignore
+        if (isPart) continue;
+      }
+      if (token.lstrip === true) start = Math.max(from, start - spacesAtEnd.exec(text.slice(0, start))![0].length);
+      if (token.rstrip === true) end += spacesAtStart.exec(text.slice(end))![0].length;
+      if (start > from) sections.push({ text: text.slice(from, start) });
+      sections.push({ id: token.id });
+      from = end;
+    }
+    if (from < text.length) sections.push({ text: text.slice(from) });
+    return sections;
+  };
+}

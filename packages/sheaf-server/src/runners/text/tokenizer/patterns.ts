@@ -1,0 +1,178 @@
+/** White space as Unicode has it: unlike `\s` of JavaScript with U+0085 and without U+FEFF. */
+export const whiteSpace = "\\p{White_Space}";
+
+const wordInClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200C\\u200D";
+/** A character of a word, as Rust's regular expressions have it. */
+export const wordCharacter: string = `[${wordInClass}]`;
+
+/** ASCII's and Unicode's punctuation. */
+export const punctuation = "[\\p{P}\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]";
+
+const escapes: Readonly<Record<string, readonly [inClass: string, alone: string]>> = {
+  s: [whiteSpace, whiteSpace],
+  S: ["\\P{White_Space}", "\\P{White_Space}"],
+  d: ["\\p{Nd}", "\\p{Nd}"],
+  D: ["\\P{Nd}", "\\P{Nd}"],
+  w: [wordInClass, wordCharacter],
+};
+
+/** Letters that Unicode folds to an ASCII letter. */
+const otherCases: Readonly<Record<string, string>> = { s: "\u017F", k: "\u212A" };
+
+/** A pattern of `tokenizer.json`: a text, or a regular expression of Oniguruma. @throws {Error} it is not served. */
+export function patternOf(pattern: unknown): RegExp {
+  const { String: text, Regex: source } = (pattern ?? {}) as { readonly String?: unknown; readonly Regex?: unknown };
+  if (typeof text === "string") return new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&"), "gu");
+  if (typeof source !== "string") throw new Error(`the pattern ${JSON.stringify(pattern)} is not served`);
+  try {
+    return new RegExp(translated(source), "gu");
+  } catch (error) {
+    throw new Error(`the pattern ${JSON.stringify(source)} is not served: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Oniguruma's expression in JavaScript's, with the `u` flag. @throws {Error} a construct that has no translation. */
+function translated(source: string): string {
+  let result = "";
+  /** Where the last atom begins, for a possessive quantifier. */
+  let atomAt = -1;
+  let groups = 0;
+  let foldedUntil = -1;
+  for (let i = 0; i < source.length;) {
+    const rest = source.slice(i);
+    const isFolded = i < foldedUntil;
+    const quantifier = /^(?:[?*+]|\{\d+(?:,\d*)?\})([?+]?)/u.exec(rest);
+    if (quantifier !== null && atomAt >= 0) {
+      const [text, kind] = quantifier;
+      if (kind === "+" && !text.startsWith("{")) {
+        // What it took is never given back: a lookahead is never entered again.
+        const name = `possessive${groups++}`;
+        const atom = result.slice(atomAt) + text.slice(0, -1);
+        result = `${result.slice(0, atomAt)}(?:(?=(?<${name}>${atom}))\\k<${name}>)`;
+      } else if (kind === "+") throw new Error(`${text} is not served`);
+      else result += text;
+      atomAt = -1;
+      i += text.length;
+      continue;
+    }
+    const group = /^\((?:\?(?:[:=!]|<[=!]|i:))?/u.exec(rest);
+    if (group !== null) {
+      if (rest.startsWith("(?") && group[0] === "(") throw new Error(`${rest.slice(0, 4)} is not served`);
+      if (group[0] === "(?i:") {
+        foldedUntil = i + endOfGroup(rest);
+        result += "(?:";
+      } else result += group[0] === "(" ? "(?:" : group[0];
+      atomAt = -1;
+      i += group[0].length;
+      continue;
+    }
+    const character = String.fromCodePoint(rest.codePointAt(0)!);
+    if (character === "[") {
+      const end = endOfClass(rest);
+      atomAt = result.length;
+      result += classOf(rest.slice(0, end), isFolded);
+      i += end;
+      continue;
+    }
+    if (character === "|") {
+      result += "|";
+      atomAt = -1;
+      i += 1;
+      continue;
+    }
+    if (character === ")") {
+      result += ")";
+      // A group as the atom of a possessive quantifier is not known here.
+      atomAt = /^\)(?:[?*+]|\{\d+(?:,\d*)?\})\+/u.test(rest) ? -1 : result.length - 1;
+      i += 1;
+      continue;
+    }
+    atomAt = result.length;
+    if (character === "^") result += "(?<![^\\n])";
+    else if (character === "$") result += "(?![^\\n])";
+    else if (character === ".") result += "[^\\n]";
+    else if (character === "\\") {
+      const [text, atom] = escapeOf(rest, false);
+      result += atom;
+      i += text.length;
+      continue;
+    } else if (isFolded && /[A-Za-z]/u.test(character)) {
+      const lower = character.toLowerCase();
+      result += `[${lower}${lower.toUpperCase()}${otherCases[lower] ?? ""}]`;
+    } else result += /[\^$.*+?()[\]{}|/]/u.test(character) ? `\\${character}` : character;
+    i += character.length;
+  }
+  return result;
+}
+
+function endOfGroup(rest: string): number {
+  let depth = 0;
+  for (let i = 0; i < rest.length; i++) {
+    if (rest[i] === "\\") i++;
+    else if (rest[i] === "[") i += endOfClass(rest.slice(i)) - 1;
+    else if (rest[i] === "(") depth++;
+    else if (rest[i] === ")" && --depth === 0) return i;
+  }
+  throw new Error("a group has no end");
+}
+
+function endOfClass(rest: string): number {
+  const start = rest[1] === "^" ? 2 : 1;
+  for (let i = start; i < rest.length; i++) {
+    if (rest[i] === "\\") i++;
+    else if (rest[i] === "[" || rest.startsWith("&&", i)) throw new Error("a class in a class is not served");
+    else if (rest[i] === "]" && i > start) return i + 1;
+  }
+  throw new Error("a class has no end");
+}
+
+function classOf(text: string, isFolded: boolean): string {
+  let result = text.startsWith("[^") ? "[^" : "[";
+  for (let i = result.length; i < text.length - 1;) {
+    const rest = text.slice(i);
+    if (rest.startsWith("\\")) {
+      const [escape, atom] = escapeOf(rest, true);
+      result += atom;
+      i += escape.length;
+      continue;
+    }
+    const character = String.fromCodePoint(rest.codePointAt(0)!);
+    if (isFolded && /[A-Za-z]/u.test(character)) result += character.toLowerCase() + character.toUpperCase();
+    else result += /[\^$.*+?()[\]{}|/]/u.test(character) ? `\\${character}` : character;
+    i += character.length;
+  }
+  return `${result}]`;
+}
+
+/** An escape, and what it is in JavaScript. */
+function escapeOf(rest: string, isInClass: boolean): readonly [text: string, atom: string] {
+  const property = /^\\([pP])\{(\^?)([A-Za-z_=]+)\}/u.exec(rest);
+  if (property !== null) {
+    const [text, letter, not, name] = property;
+    const kind = not === "^" ? (letter === "p" ? "P" : "p") : letter;
+    for (const known of [name, `Script=${name}`]) {
+      const atom = `\\${kind}{${known}}`;
+      if (isValid(atom)) return [text, atom];
+    }
+    throw new Error(`\\p{${name}} is not served`);
+  }
+  const coded = /^\\(?:x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))/u.exec(rest);
+  if (coded !== null) return [coded[0], `\\u{${coded[1] ?? coded[2] ?? coded[3]}}`];
+  const character = rest[1] ?? "";
+  const known = Object.hasOwn(escapes, character) ? escapes[character] : undefined;
+  if (known !== undefined) return [`\\${character}`, known[isInClass ? 0 : 1]];
+  if (/[rntfv]/u.test(character)) return [`\\${character}`, `\\${character}`];
+  if (/[A-Za-z0-9]/u.test(character)) throw new Error(`\\${character} is not served`);
+  const isSyntax = /[\^$\\.*+?()[\]{}|/-]/u.test(character);
+  return [`\\${character}`, isSyntax && (isInClass || character !== "-") ? `\\${character}` : character];
+}
+
+function isValid(source: string): boolean {
+  try {
+    return new RegExp(source, "u") !== undefined;
+  } catch {
+    return false;
+  }
+}

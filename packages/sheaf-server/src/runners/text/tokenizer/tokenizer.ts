@@ -1,0 +1,153 @@
+import { tokenFinders, type TokenFinder } from "./added-tokens.ts";
+import { wordModelOf, type WordModel } from "./models.ts";
+import { lowercase, normalizerOf, type Normalizer } from "./normalizers.ts";
+import { templatesOf, type Piece, type Templates } from "./post-processors.ts";
+import { preTokenizerOf, type PreTokenizer } from "./pre-tokenizers.ts";
+
+export interface TokenizerOptions {
+  /** Lowercases texts before anything else. @default false */
+  readonly isLowercased?: boolean;
+  /** The side on which a text is cut that is too long. @default "right" */
+  readonly truncationSide?: "left" | "right";
+}
+
+export interface Encoding {
+  readonly ids: readonly number[];
+  /** 1 for the tokens of a second text, where the model tells them apart. */
+  readonly types: readonly number[];
+  readonly truncated: boolean;
+}
+
+/** Characters of a text that are read at once: a text of which only the first tokens count is not read to its end. */
+const sliceCharacters = 4096;
+
+/**
+ * The tokenizer of a `tokenizer.json` of Hugging Face: the same tokens as their library gives.
+ * @throws {Error} naming a part of the file that is not served.
+ */
+export class TextTokenizer {
+  readonly #normalize: Normalizer;
+  readonly #raw: TokenFinder;
+  readonly #normalized: TokenFinder;
+  readonly #cut: PreTokenizer;
+  readonly #isCutBySpaces: boolean;
+  readonly #model: WordModel;
+  readonly #templates: Templates;
+  readonly #isCutAtStart: boolean;
+
+  constructor(file: Readonly<Record<string, unknown>>, options: TokenizerOptions = {}) {
+    const normalize = normalizerOf(file["normalizer"]);
+    this.#normalize = options.isLowercased === true ? (text) => normalize(lowercase(text)) : normalize;
+    const finders = tokenFinders(file["added_tokens"], this.#normalize);
+    this.#raw = finders.raw;
+    this.#normalized = finders.normalized;
+    const { cut, isCutBySpaces } = preTokenizerOf(file["pre_tokenizer"]);
+    this.#cut = cut;
+    this.#isCutBySpaces = isCutBySpaces;
+    this.#model = wordModelOf(file["model"]);
+    this.#templates = templatesOf(file["post_processor"]);
+    this.#isCutAtStart = options.truncationSide === "left";
+  }
+
+  /** The tokens that every text, or every pair, has beside its own. */
+  specialTokens(isPair: boolean): number {
+    const template = isPair ? this.#templates.pair : this.#templates.single;
+    return template.reduce((sum, piece) => sum + ("ids" in piece ? piece.ids.length : 0), 0);
+  }
+
+  /** The tokens of a text that begins so, up to where the rest of it begins. */
+  leadingTokens(start: string): number {
+    const { single } = this.#templates;
+    const before = single.slice(
+      0,
+      single.findIndex((piece) => "text" in piece),
+    );
+    const special = before.reduce((sum, piece) => sum + ("ids" in piece ? piece.ids.length : 0), 0);
+    return special + this.#tokens(start, Infinity).length;
+  }
+
+  /** A text with its special tokens; its own are cut to the limit, at its end or its start. */
+  encode(text: string, maxTokens: number): Encoding {
+    const most = Math.max(0, maxTokens - this.specialTokens(false));
+    const own = this.#tokens(text, most);
+    const kept = this.#kept(own, most);
+    return { ...filled(this.#templates.single, [kept]), truncated: own.length > most };
+  }
+
+  /**
+   * Two texts; only the second is cut.
+   * @throws {RangeError} the first leaves no room for a token of the second; the message goes on after its name.
+   */
+  encodePair(first: string, second: string, maxTokens: number): Encoding {
+    const room = maxTokens - this.specialTokens(true);
+    const query = this.#tokens(first, Math.max(0, room));
+    const most = room - query.length;
+    if (most < 1) throw new RangeError(`has more than ${Math.max(0, room - 1)} tokens, all that ${maxTokens} tokens leave beside a text`); // prettier-ignore
+    const own = this.#tokens(second, most);
+    return { ...filled(this.#templates.pair, [query, this.#kept(own, most)]), truncated: own.length > most };
+  }
+
+  #kept(ids: readonly number[], most: number): readonly number[] {
+    if (ids.length <= most) return ids;
+    return this.#isCutAtStart ? ids.slice(ids.length - most) : ids.slice(0, most);
+  }
+
+  /** A text's own tokens; more than `most` where it has more, but not all of them. */
+  #tokens(text: string, most: number): readonly number[] {
+    const ids: number[] = [];
+    const limit = this.#isCutAtStart ? Infinity : most;
+    let isStart = true;
+    for (const section of this.#raw(text)) {
+      if (ids.length > limit) break;
+      if ("id" in section) ids.push(section.id);
+      else this.#addSection(section.text, isStart, ids, limit);
+      isStart = false;
+    }
+    return ids;
+  }
+
+  #addSection(text: string, isStart: boolean, ids: number[], limit: number): void {
+    let from = 0;
+    for (const slice of limit === Infinity || !this.#isCutBySpaces ? [text] : slicesOf(text)) {
+      let isFirst = isStart && from === 0;
+      for (const part of this.#normalized(this.#normalize(slice))) {
+        if (ids.length > limit) return;
+        if ("id" in part) ids.push(part.id);
+        else
+          for (const word of this.#cut(part.text, isFirst)) {
+            this.#model.encode(word, ids, limit);
+            if (ids.length > limit) return;
+          }
+        isFirst = false;
+      }
+      from += slice.length;
+    }
+  }
+}
+
+/** Cuts a long text before spaces between two letters or digits of ASCII: no normalizer reads across one. */
+function* slicesOf(text: string): Iterable<string> {
+  const between = /[A-Za-z0-9] [A-Za-z0-9]/gu;
+  let from = 0;
+  while (text.length - from > sliceCharacters) {
+    between.lastIndex = from + sliceCharacters;
+    const match = between.exec(text);
+    if (match === null) break;
+    yield text.slice(from, match.index + 1);
+    from = match.index + 1;
+  }
+  yield text.slice(from);
+}
+
+function filled(template: readonly Piece[], texts: readonly (readonly number[])[]): Pick<Encoding, "ids" | "types"> {
+  const ids: number[] = [];
+  const types: number[] = [];
+  for (const piece of template) {
+    const own = "ids" in piece ? piece.ids : (texts[piece.text] ?? []);
+    for (const id of own) {
+      ids.push(id);
+      types.push(piece.type);
+    }
+  }
+  return { ids, types };
+}
