@@ -55,7 +55,7 @@ export function drawnServices(seed, count) {
       scatter: pick([0, 0.1, 0.3]),
     };
     // What one process can call, and a bench can simulate.
-    if (capacityPerMs(service) > 12) continue;
+    if (capacityPerMs(service) > 3) continue;
     const shown = (number) => Number(number.toPrecision(2));
     const parts = `${shown(networkMs)} + (${shown(service.fixedMs)} + ${shown(service.perItemMs)} n)`;
     services.push({
@@ -144,7 +144,8 @@ export class SimulatedService {
 
 /**
  * Poisson calls at `load` of the service's capacity for `lastsMs`; those that come in the first `startMs` are not counted.
- * `makeBatcher(run, options)` makes the batcher; `steps`: [atMs, places].
+ * `batchers`: so many share the calls; `steps`: [atMs, places]; `onEnd(batcher)` is called when a batch has ended, and
+ * `onSecond(second, ...batchers)` once a second.
  */
 export async function trial({
   service,
@@ -152,34 +153,32 @@ export async function trial({
   lastsMs,
   startMs,
   seed,
-  makeBatcher = createBatcher,
   options = {},
+  batchers: count = 1,
   steps = [],
+  onEnd,
   onSecond,
 }) {
   const clock = virtualClock();
   const simulated = new SimulatedService(clock, service, seed ^ 0x51ab3c);
   const random = seededRandom(seed);
   const { maxBatchSize } = service;
-  const batcher = makeBatcher(
-    async (items) => {
-      await simulated.run(items.length);
-      return items;
-    },
-    { maxBatchSize, clock, ...options },
-  );
+  const run = async (items) => {
+    await simulated.run(items.length);
+    return items;
+  };
+  const batchers = Array.from({ length: count }, () => createBatcher(run, { maxBatchSize, clock, ...options }));
   for (const [atMs, places] of steps) clock.at(atMs, () => simulated.setPlaces(places));
   const perMs = load * capacityPerMs(service);
   const latencies = [];
   let lost = 0;
   let counted = 0;
-  let runs = 0;
-  batcher.subscribe(() => runs++);
+  if (onEnd !== undefined) for (const batcher of batchers) batcher.subscribe(() => onEnd(batcher));
   const call = () => {
     const atMs = clock.now();
     const isCounted = atMs >= startMs;
     if (isCounted) counted++;
-    batcher(0).then(
+    batchers[count === 1 ? 0 : Math.floor(count * random())](0).then(
       () => void (isCounted && latencies.push(clock.now() - atMs)),
       () => void (isCounted && lost++),
     );
@@ -196,16 +195,11 @@ export async function trial({
   arm();
   if (onSecond !== undefined)
     for (let second = 0; second * 1000 <= lastsMs; second++)
-      clock.at(second * 1000, () => onSecond(second, batcher, simulated));
+      clock.at(second * 1000, () => onSecond(second, ...batchers));
   await clock.idle();
-  await batcher.close();
   let sum = 0;
   for (const ms of latencies) sum += ms;
   latencies.sort((a, b) => a - b);
-  return {
-    meanMs: sum / latencies.length,
-    p99Ms: latencies[Math.floor(0.99 * latencies.length)] ?? NaN,
-    lost: lost / counted,
-    runs,
-  };
+  const p99Ms = latencies[Math.floor(0.99 * latencies.length)] ?? NaN;
+  return { meanMs: sum / latencies.length, p99Ms, lost: lost / counted };
 }
