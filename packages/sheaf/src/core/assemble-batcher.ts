@@ -86,7 +86,10 @@ export function assembleBatcher<In, Out>(
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
     recorded: (record, nowMs) => {
-      learned?.ended(record, nowMs, queue.size >= settings.maxBatchSize && dispatcher.inFlight >= learned.limit);
+      if (learned !== undefined) {
+        const isTaken = dispatcher.inFlight >= learned.limit;
+        learned.ended(record, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= settings.maxBatchSize);
+      }
       scheduler.observe(record, nowMs);
       if (record.outcome !== "refused") statistics.observe(record);
       demand.arrived(nowMs, arrived());

@@ -168,7 +168,7 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
 function press(learned: LearnedConcurrency, runs: number, fromMs: number): number {
   let atMs = fromMs;
   for (let run = 0; run < runs; run++) {
-    learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, true);
+    learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, true, true);
     atMs += 20;
   }
   return atMs;
@@ -181,25 +181,26 @@ test("a run that fails halves the number, down to what it began with, and for a 
   const laterMs = press(learned, 60, atMs);
   const before = learned.limit;
   assert.ok(before >= 32, `${before}`);
-  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 20, true);
+  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 20, true, true);
   assert.equal(learned.limit, before / 2);
   assert.equal(learned.cause, "failure");
   // Those that failed with it began under the old number.
-  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 21, true);
+  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 21, true, true);
   assert.equal(learned.limit, before / 2);
   const quietMs = press(learned, 2000, laterMs + 30);
   assert.equal(learned.limit, before / 2, "no probing for a minute");
   press(learned, 2000, quietMs + 30_000);
   assert.ok(learned.limit > before / 2, `${learned.limit}`);
   for (let failed = 0; failed < 20; failed++)
-    learned.ended(record({ startedAtMs: 1e6 + failed, outcome: "error" }), 1e6 + failed, true);
+    learned.ended(record({ startedAtMs: 1e6 + failed, outcome: "error" }), 1e6 + failed, true, true);
   assert.equal(learned.limit, 4, "what it began with is safe");
 });
 
 test("a batch whose items were put back says nothing about the number", () => {
   const learned = new LearnedConcurrency();
   const atMs = press(learned, 8, 0);
-  for (let run = 0; run < 20; run++) learned.ended(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, true);
+  for (let run = 0; run < 20; run++)
+    learned.ended(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, true, true);
   assert.equal(learned.limit, 8);
   assert.equal(learned.cause, "demand");
 });
@@ -216,6 +217,7 @@ test("it never leaves 1 to 256, whatever the runs look like", () => {
       learned.ended(
         record({ startedAtMs, runMs, size: 1 + Math.floor(random() * 10), inFlight, outcome }),
         startedAtMs + runMs,
+        random() < 0.9,
         random() < 0.7,
       );
       assert.ok(Number.isInteger(learned.limit) && learned.limit >= 1 && learned.limit <= 256, `${learned.limit}`);

@@ -39,7 +39,7 @@ const dragTried = 0.1;
 const dragDeviations = 2;
 const mostPlacesWithDrag = 64;
 /** That there is a limit at all must explain run times better by so many standard errors. */
-const deviations = 3;
+const deviations = 4;
 /** Of numbers that explain them alike, the largest. */
 const alike = 0.5;
 /** A clock without noise has errors too. */

@@ -10,6 +10,8 @@ const leastRuns = 8;
 /** Up to here longer runs are worth it: four fifths of what is added to a run is queueing; while full batches wait, nine tenths. */
 const mostAtEase = 0.8;
 const mostPressed = 0.9;
+/** Of all runs, so many must end while a full batch waits. */
+const pressedShare = 0.5;
 /** Below it runs hardly get longer: the number doubles. */
 const free = 0.2;
 const nearlyFree = 0.5;
@@ -20,6 +22,7 @@ const longestPause = 1024;
 const firstLook = 12;
 const longestLook = 2048;
 const lookAt = 0.67;
+const lookedBelow = 0.8;
 /** Levels that differ by less say nothing about how runs slow each other down. */
 const apart = 1.4;
 /** A number this much above the right one is near enough. */
@@ -44,6 +47,7 @@ export class LearnedConcurrency {
   #total = 0;
   #runs = 0;
   #pressed = 0;
+  #short = 0;
   #crowded = 0;
   #lookAgain = leastRuns;
   #interval = 2;
@@ -57,10 +61,11 @@ export class LearnedConcurrency {
   #look = firstLook;
   #lookAfter = firstLook;
 
-  /** A batch ended. `isPressed`: a full batch waits, and no slot is free. */
+  /** A batch ended. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */
   ended(
     { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: BatchRecord,
     nowMs: number,
+    isShort: boolean,
     isPressed: boolean,
   ): void {
     if (outcome === "refused") return;
@@ -73,12 +78,13 @@ export class LearnedConcurrency {
     if (!isOwn) return;
     this.#runs++;
     if (isPressed) this.#pressed++;
+    if (isShort) this.#short++;
     if (inFlight > 1.05) this.#crowded++;
     this.#pause--;
     this.#look--;
     if (--this.#lookAgain > 0) return;
     // Runs that meet no other have nothing to tell.
-    if (this.#pressed + this.#crowded > 0) this.#decide(nowMs);
+    if (this.#short + this.#crowded > 0) this.#decide(nowMs);
     this.#lookAgain = Math.ceil(this.#interval);
     this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
   }
@@ -96,7 +102,7 @@ export class LearnedConcurrency {
     this.limit = next;
     this.cause = cause;
     this.#changedAtMs = nowMs;
-    this.#runs = this.#pressed = this.#crowded = 0;
+    this.#runs = this.#pressed = this.#short = this.#crowded = 0;
     this.#lookAgain = Math.min(4, next);
     this.#interval = Math.max(2, next / 4);
   }
@@ -106,7 +112,7 @@ export class LearnedConcurrency {
     const contention = this.contention;
     const fit = contention.fit(limit);
     if (fit === undefined) return;
-    const isPressed = this.#pressed > 0.5 * this.#runs;
+    const isPressed = this.#pressed > pressedShare * this.#runs;
     const size = contention.sizeAbove(0.6 * limit) ?? 1;
     const most = isPressed ? mostPressed : mostAtEase;
     const target = targetOf(fit, size, most);
@@ -122,19 +128,27 @@ export class LearnedConcurrency {
       if (target >= 0.9 * before) return this.#set(before, "demand", nowMs);
     }
     const cost = elasticity(fit, limit, size);
-    const mayProbe = isPressed && this.#pause <= 0 && nowMs >= this.#quietUntilMs;
-    const isFree = mayProbe && cost < nearlyFree;
-    const isOpen = fit.places === Infinity || contention.least > 1.2 * lookAt * limit;
-    if (!isFree && limit > 1 && isOpen && this.#crowded > 0.8 * this.#runs && this.#look <= 0) {
-      this.#look = this.#lookAfter = Math.min(longestLook, 2 * this.#lookAfter);
+    // Up to the number that it began with, any item that waits will do: a fall that was wrong must not last.
+    const mayRise = isPressed || (limit < defaults.concurrency && this.#short > pressedShare * this.#runs);
+    const highest = isPressed ? mostConcurrency : defaults.concurrency;
+    // Where no run has met clearly fewer, the places found are only the most that there can be.
+    const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
+    if (
+      !(isPressed && cost < nearlyFree) &&
+      limit > 1 &&
+      isOpen &&
+      this.#crowded > 0.8 * this.#runs &&
+      this.#look <= 0
+    ) {
+      this.#look = this.#lookAfter = Math.min(longestLook, 4 * this.#lookAfter);
       this.#before = limit;
       return this.#set(Math.floor(lookAt * limit), "probe", nowMs);
     }
-    if (!isPressed || nowMs < this.#quietUntilMs) return;
+    if (!mayRise || nowMs < this.#quietUntilMs) return;
     // As many have run before, and did not wait for each other.
-    const proven = Math.min(target, contention.most);
+    const proven = Math.min(target, contention.most, highest);
     if (limit < 0.95 * proven) return this.#set(Math.min(proven, 2 * limit), "demand", nowMs);
-    if (!mayProbe) return;
+    if (this.#pause > 0) return;
     if (cost < most) {
       if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;
       this.#probed = Math.ceil(limit * (cost < free ? 2 : cost < nearlyFree ? 1.5 : 1.25));
@@ -142,6 +156,7 @@ export class LearnedConcurrency {
       this.#probeFailed();
       this.#probed = Math.ceil(1.25 * limit);
     }
+    this.#probed = Math.min(this.#probed, highest);
     this.#set(this.#probed, "demand", nowMs);
   }
 
