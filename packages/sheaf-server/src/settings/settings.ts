@@ -111,8 +111,8 @@ export interface Settings {
   readonly upstream: string | undefined;
   /** @default none */
   readonly upstreamApiKey: string | undefined;
-  /** @default 8 */
-  readonly upstreamConcurrency: number;
+  /** @default learned */
+  readonly upstreamConcurrency: number | undefined;
   /** @default none */
   readonly upstreamRequestsPerMinute: number | undefined;
   /** @default none */
@@ -406,7 +406,12 @@ const rows = {
     upstreamApiKey: secret(
       text("key", undefined, "Key for the upstream, in place of the callers' own; needed with API_KEYS_FILE."),
     ),
-    upstreamConcurrency: integer(8, 1, 1000, "Maximum concurrent requests to the upstream, per key and model."),
+    upstreamConcurrency: integer(
+      undefined,
+      1,
+      1000,
+      "Maximum concurrent requests to the upstream, per key and model; learned without it.",
+    ),
     upstreamRequestsPerMinute: integer(
       undefined,
       1,

@@ -29,7 +29,7 @@ export interface RequestLimits {
   readonly maxWaitMs?: number | undefined;
   /**
    * Most requests in flight; integer >= 1.
-   * @default 8
+   * @default learned
    */
   readonly concurrency?: number | undefined;
   /**
@@ -60,7 +60,6 @@ export interface RequestLimits {
 export const apiDefaults = {
   maxBatchSize: 100,
   maxWaitMs: 20,
-  concurrency: 8,
   maxBatchWeight: 300_000,
 } as const;
 

@@ -18,10 +18,12 @@ const nearlyFree = 0.5;
 /** Runs to wait after a probe that did not pay; twice as many after each. */
 const firstPause = 16;
 const longestPause = 1024;
-/** Runs that all met the same number before fewer are tried; twice as many each time. */
+/** Runs that all met the same number before fewer are tried; four times as many each time. */
 const firstLook = 12;
 const longestLook = 2048;
 const lookAt = 0.67;
+/** Later looks only refresh what is known: far fewer would cost too much. */
+const lookAgainAt = 0.79;
 const lookedBelow = 0.8;
 /** Levels that differ by less say nothing about how runs slow each other down. */
 const apart = 1.4;
@@ -140,9 +142,10 @@ export class LearnedConcurrency {
       this.#crowded > 0.8 * this.#runs &&
       this.#look <= 0
     ) {
+      const share = this.#lookAfter === firstLook ? lookAt : lookAgainAt;
       this.#look = this.#lookAfter = Math.min(longestLook, 4 * this.#lookAfter);
       this.#before = limit;
-      return this.#set(Math.floor(lookAt * limit), "probe", nowMs);
+      return this.#set(Math.floor(share * limit), "probe", nowMs);
     }
     if (!mayRise || nowMs < this.#quietUntilMs) return;
     // As many have run before, and did not wait for each other.
