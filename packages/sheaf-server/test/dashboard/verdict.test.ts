@@ -63,7 +63,7 @@ test("the verdict is what an operator should know first", () => {
   };
   const busy = during({ ok: 320 }, 20, 320, { full: 12, idle: 8 });
   assert.equal(verdict(tick(gains), busy), "good: Batching gains 22× (20–25)");
-  assert.equal(verdict(tick(started), busy), "good: Batching gains 2.1× (1.90–2.3), at the start");
+  assert.equal(verdict(tick(started), busy), "calm: 16 items share a run", "no boast before callers' runs show it");
   assert.equal(verdict(tick(gainsNothing), busy), "warn: Batching gains hardly anything (0.98–1.04)");
   assert.match(verdict(tick(), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
   assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item came, and ran at once");
@@ -99,8 +99,9 @@ test("an open verdict names the one cause that keeps it open, also beside the ga
     ["pace", /runs of few items were too rare, or came at other times/],
     ["close", /on the border between a gain and none/],
   ] as const) {
-    const { kind, basis } = gainOf({ ...started, verdict: { ...started.verdict, cause } });
+    const { kind, basis, figure } = gainOf({ ...started, verdict: { ...started.verdict, cause } });
     assert.equal(kind, "start");
+    assert.equal(figure, "", "a model that nobody has called has no speed-up");
     assert.match(
       basis,
       /^Measured at the start with the sample, in 40 runs: 32 items one by one take 2\.1× as long .*1\.90× to 2\.3×\)/,
@@ -110,7 +111,7 @@ test("an open verdict names the one cause that keeps it open, also beside the ga
   }
   assert.equal(said.size, 5);
   const idle = verdictOf(shown, tick(started), during({}, 0, 0));
-  assert.match(idle.why, /Batching gains 2\.1× .*, at the start\.$/);
+  assert.match(idle.why, /The gain is being measured; at the start, runs of 32 gained 2\.1×\.$/);
 });
 
 test("a verdict shows its range and how many runs it rests on", () => {

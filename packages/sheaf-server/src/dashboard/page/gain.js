@@ -7,8 +7,8 @@ import { duration, number, plural, times } from "./format.js";
  */
 
 /**
- * The gain of batches, in words, as far as the runs support it. Until they do it is the gain measured at the start, and else
- * `measuring`; a gain at the start is no headline above items that come one at a time.
+ * The gain of batches, in words, as far as the callers' runs support it. Until they do it is `measuring`, or `start` where the
+ * warm-up measured one: that is no claim about what callers send.
  * @param {Pick<BatcherStats, "verdict" | "costModel">} stats
  * @returns {{ kind: "measuring" | "start" | "gains" | "nothing", headline: string, basis: string, figure: string, range: string }}
  *   `headline` is one line without a full stop, `basis` the method in sentences; `figure` and `range` are empty while it is measured.
@@ -36,13 +36,12 @@ export function gainOf({ verdict, costModel }) {
 function withoutVerdict({ start, cause, runs }) {
   const open = cause === null ? "" : openBecause(cause, runs);
   if (start === null) return { kind: "measuring", headline: "The gain is being measured", basis: open, figure: "", range: "" }; // prettier-ignore
-  const range = rangeOf(start.low, start.high);
   return {
     kind: "start",
-    headline: `Batching gains ${times(start.speedup)} (${briefly(start.low, start.high)}), at the start`,
+    headline: `The gain is being measured; at the start, runs of ${number(start.batchSize)} gained ${times(start.speedup)}`,
     basis: `${atStart(start)} ${open}`,
-    figure: times(start.speedup),
-    range: `${range}, at the start`,
+    figure: "",
+    range: "",
   };
 }
 

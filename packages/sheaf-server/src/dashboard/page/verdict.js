@@ -85,22 +85,20 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   const gain = gainOf(stats);
   const share = `${number(size)} items share a run`;
   const why = `${runs} ${mainReason(minute.reasons, minute.batches)}`;
-  if (gain.kind === "measuring")
+  if (gain.kind === "measuring" || gain.kind === "start")
     return { mood: "calm", title: share, why: `${gain.headline}. ${why}`, method: gain.basis };
-  const mood = moodOf(gain.kind, stats);
-  return { mood, title: gain.headline, why: `${share}: ${why}`, method: gain.basis };
+  return {
+    mood: gain.kind === "gains" ? "good" : "warn",
+    title: gain.headline,
+    why: `${share}: ${why}`,
+    method: gain.basis,
+  };
 }
 
 /** What is known about the gain while nothing runs. */
 function gainBefore(/** @type {BatcherTick["stats"]} */ stats) {
   const { kind, headline } = gainOf(stats);
   return kind === "measuring" ? "" : ` ${headline}.`;
-}
-
-/** @returns {Mood} */
-function moodOf(/** @type {"start" | "gains" | "nothing"} */ kind, /** @type {BatcherTick["stats"]} */ { verdict }) {
-  if (kind === "start") return (verdict.start?.low ?? 0) >= 1.1 ? "good" : "calm";
-  return kind === "gains" ? "good" : "warn";
 }
 
 const waitsWhile = (/** @type {string} */ state) =>
