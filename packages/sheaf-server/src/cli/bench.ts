@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Retries, Weights } from "sheaf/internal/tuning";
-import { retriesOf, withClients } from "./shared/client-options.ts";
+import { retriesOf, withClients, withHeaders } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";
 import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
@@ -52,7 +52,7 @@ interface BenchOptions extends OutputOptions, TenantOptions {
   readonly connections: number;
   readonly seed: number;
   readonly method: string;
-  readonly header: string[];
+  readonly header?: Readonly<Record<string, string>>;
   readonly payload?: string;
   readonly payloadFile?: string;
   readonly lengths?: string;
@@ -83,7 +83,6 @@ export function benchCommand(streams: CommandStreams): Command {
     .option("--connections <n>", "most keep-alive connections", countUpTo(100_000), 1024)
     .option("--seed <n>", "of arrivals and payloads", countUpTo(largestSeed), 1)
     .option("--method <name>", "HTTP method; GET sends no payload", "POST")
-    .option("--header <name: value>", "request header; may be given several times", repeated, [])
     .option("--payload <template>", "body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option("--payload-file <path>", "body from a file; one a line for .jsonl")
     .option(
@@ -101,7 +100,7 @@ export function benchCommand(streams: CommandStreams): Command {
   withTenants(command, "so many requests per second")
     .option("--tenant-header <name>", "with --tenants: the header that names the caller", "X-Tenant")
     .option("--tenant-keys <file>", "with --tenants: an API key for each caller instead, one a line; the flood's last");
-  return withOutputs(withClients(command));
+  return withOutputs(withClients(withHeaders(command)));
 }
 
 async function runBench(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
@@ -109,7 +108,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   const [target] = command.processedArgs as [string];
   const url = /^https?:\/\//i.test(target) ? parsedUrl(target) : undefined;
   const assertions = usage(() => options.assert.map(parseAssertion));
-  const headers = usage(() => parsedHeaders(options.header));
+  const headers = options.header ?? {};
   const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
   checkCombinations(options, url, names, assertions);
   const retries = retriesOf(command);
@@ -168,7 +167,7 @@ async function oneRun(
     const url = given ?? new URL("/infer", served!.origin);
     if (url.pathname === "/" && options.method === "POST") url.pathname = "/infer";
     const known = given === undefined ? builtinTemplate(model) : undefined;
-    const sent = bodies ?? (await askedBodies(options, url, known, lengths));
+    const sent = bodies ?? (await askedBodies(options, url, headers, known, lengths));
     const requests = usage(() => requestsFor(url, options.method, headers, sent));
     const first = tenants === undefined ? requests[0]! : withHeader(requests[0]!, tenants.headers.first);
     await probe(options.method, url, first, options.timeout);
@@ -216,12 +215,15 @@ async function oneRun(
 async function askedBodies(
   options: BenchOptions,
   url: URL,
+  headers: Readonly<Record<string, string>>,
   known: string | undefined,
   lengths: Weights | undefined,
 ): Promise<string[] | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
-  const template = known ?? (await templateFor(url.origin, model && decodeURIComponent(model), options.timeout));
+  const template =
+    known ??
+    (await templateFor(url.origin, model && decodeURIComponent(model), { headers, timeoutMs: options.timeout }));
   return usage(() => bodiesFromTemplate(template, options.seed, lengths));
 }
 
@@ -286,14 +288,4 @@ function checkCombinations(
   if (stray !== undefined) {
     throw new UsageError(`--assert ${stray.text} names a configuration that does not run (${names.join(", ")} do).`);
   }
-}
-
-function parsedHeaders(lines: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    lines.map((line) => {
-      const colon = line.indexOf(":");
-      if (colon < 1) throw new RangeError(`--header must be "name: value", got ${JSON.stringify(line)}`);
-      return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
-    }),
-  );
 }

@@ -17,6 +17,7 @@ import {
   type OutputOptions,
   type RunCommand,
 } from "./shared/command.ts";
+import { withHeaders } from "./shared/client-options.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
 import { doubling } from "../shared/doubling.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -43,6 +44,7 @@ interface TuneOptions extends OutputOptions {
   readonly error: number;
   readonly maxTime: number;
   readonly timeout: number;
+  readonly header?: Readonly<Record<string, string>>;
   readonly seed: number;
   readonly writeConfig?: string | true;
 }
@@ -78,7 +80,7 @@ export function tuneCommand(streams: CommandStreams): Command {
     .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
     .option("--seed <n>", "of the items", countUpTo(largestSeed), 1)
     .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)");
-  return withOutputs(command);
+  return withOutputs(withHeaders(command));
 }
 
 async function runTune(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
@@ -93,9 +95,9 @@ async function runTune(command: Command, streams: CommandStreams, args: readonly
   }
   if (options.writeConfig !== undefined) configPath(options.writeConfig);
   await prepareReport(options);
-  const { item, workers, device, seed, timeout: timeoutMs } = options;
+  const { item, workers, device, seed, header: headers, timeout: timeoutMs } = options;
   const maxBatchSize = Math.max(...options.sizes);
-  const tried = { target, item, workers, device, maxBatchSize, seed, timeoutMs, signal: streams.signal };
+  const tried = { target, item, workers, device, maxBatchSize, seed, headers, timeoutMs, signal: streams.signal };
   const measured = await resolveTuneTarget(tried);
   let calibration: Calibration;
   let tested: BatchVerdict;

@@ -171,3 +171,30 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     assert.equal(code, 2, err);
   }
 });
+
+test("--header goes with every request to a URL, also with those that ask what to send", async (t) => {
+  const asked = new Set<string>();
+  const server = createServer((request, reply) => {
+    request.resume().on("end", () => {
+      if (request.headers.authorization !== "Bearer k") return void reply.writeHead(401).end("{}");
+      const { pathname } = new URL(request.url!, "http://server");
+      asked.add(pathname);
+      const answers: Record<string, unknown> = {
+        "/v1/models": { data: [{ id: "m", sample: [1] }] },
+        "/v2/models/m": { inputs: [{ name: "input", datatype: "FP32", shape: [-1, 1] }] },
+      };
+      reply.end(JSON.stringify(answers[pathname] ?? { outputs: Array.from({ length: 4 }, () => 1) }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/infer`;
+  const without = await run(url, "--sizes", "4", "--max-time", "200ms");
+  assert.match(without.err, /does not say what to send/);
+  const { err } = await run(url, "--sizes", "4", "--max-time", "200ms", "--header", "authorization: Bearer k");
+  assert.doesNotMatch(err, /does not say what to send|answered 401/);
+  assert.deepEqual([...asked].sort(), ["/infer", "/v1/models", "/v2/models/m"]);
+});

@@ -3,6 +3,16 @@ import type { Retries } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
 import { countUpTo, parseDurationMs } from "./command.ts";
 
+/** The headers of every request to a URL, one a flag. @throws {UsageError} for a line without a name. */
+export const withHeaders = (command: Command): Command =>
+  command.option("--header <name: value>", "header of requests to a URL; may be given several times", header);
+
+function header(line: string, earlier: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const colon = line.indexOf(":");
+  if (colon < 1) throw new UsageError(`--header must be "name: value", got ${JSON.stringify(line)}`);
+  return { ...earlier, [line.slice(0, colon).trim()]: line.slice(colon + 1).trim() };
+}
+
 /** The flags of clients that give up and try again. */
 export interface ClientOptions {
   readonly patience?: readonly [number, number];

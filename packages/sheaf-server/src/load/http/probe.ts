@@ -74,10 +74,10 @@ const unreachable = (address: string, code: string): CommandFailure =>
 export async function templateFor(
   origin: string,
   model: string | undefined,
-  timeoutMs: number,
+  { headers, timeoutMs }: Asking,
   flag: "--payload" | "--item" = "--payload",
 ): Promise<string> {
-  const { inputs, sample } = await inputsOf(origin, model, timeoutMs);
+  const { inputs, sample } = await inputsOf(origin, model, { headers, timeoutMs });
   const [input] = inputs ?? [];
   const isBytes = inputs?.length === 1 && input?.datatype === "BYTES";
   if (isBytes && (input.name === "text" || sample === undefined)) return '{"input": {{words 12}}}';
@@ -94,6 +94,12 @@ export async function templateFor(
   throw new UsageError(`${origin} does not say what to send: give ${how}.`);
 }
 
+/** How a server is asked what to send: with the headers of the load, a key perhaps. */
+interface Asking {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
 interface TensorInput {
   readonly name?: string;
   readonly datatype?: string;
@@ -103,10 +109,10 @@ interface TensorInput {
 async function inputsOf(
   origin: string,
   model: string | undefined,
-  timeoutMs: number,
+  { headers, timeoutMs }: Asking,
 ): Promise<{ readonly inputs?: TensorInput[] | undefined; readonly sample?: unknown }> {
   const json = async (path: string): Promise<unknown> => {
-    const reply = await fetch(new URL(path, origin), { signal: AbortSignal.timeout(timeoutMs) });
+    const reply = await fetch(new URL(path, origin), { headers, signal: AbortSignal.timeout(timeoutMs) });
     return reply.ok ? reply.json() : undefined;
   };
   try {

@@ -24,6 +24,8 @@ export interface TuneTargetOptions {
   /** The most items in a run. */
   readonly maxBatchSize: number;
   readonly seed: number;
+  /** Of requests to a URL. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -33,12 +35,13 @@ export interface TuneTargetOptions {
  * @throws {CommandFailure} where there is no such model; {UsageError} where it does not know which items to send.
  */
 export async function resolveTuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
-  const { target, item, seed, workers, device, maxBatchSize } = options;
+  const { target, item, seed, headers, workers, device, maxBatchSize } = options;
   const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
   if (/^https?:\/\//i.test(target)) {
     if (device !== undefined) throw new UsageError("--device is for a model: a server behind a URL has its own.");
-    return urlBatches({ ...options, slots: workers, items: given });
+    return urlBatches({ ...options, headers: headers ?? {}, slots: workers, items: given });
   }
+  if (headers !== undefined) throw new UsageError("--header is for a URL: a model here takes no requests.");
   usage(() => devicesOf(device));
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
   const spec = await modelNamed(target, { device, maxBatchSize, python: { instances: workers, prefetch: 0 } });

@@ -11,6 +11,8 @@ export interface UrlBatchesOptions {
   readonly items: readonly unknown[] | undefined;
   readonly slots: number;
   readonly seed: number;
+  /** Of every request. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -24,11 +26,14 @@ export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget
   if (url.pathname === "/") url.pathname = "/infer";
   const openai = url.pathname.endsWith("/v1/embeddings");
   const items = options.items ?? (await askedItems(url, options));
-  const timeoutMs = options.timeoutMs;
+  const { headers, timeoutMs } = options;
 
   async function run(batch: unknown[], { signal }: { readonly signal: AbortSignal }): Promise<unknown[]> {
     const body = JSON.stringify(openai ? { model: "default", input: batch } : { inputs: batch });
-    const text = await post(url, body, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), timeoutMs);
+    const text = await post(url, body, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), {
+      headers,
+      timeoutMs,
+    });
     const reply = JSON.parse(text) as { outputs?: unknown[]; data?: unknown[] };
     const results = (openai ? reply.data : reply.outputs) ?? [];
     return results.map((result) => {
@@ -46,11 +51,21 @@ export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget
   };
 }
 
-async function post(url: URL, body: string, signal: AbortSignal, timeoutMs: number): Promise<string> {
+async function post(
+  url: URL,
+  body: string,
+  signal: AbortSignal,
+  { headers, timeoutMs }: Pick<UrlBatchesOptions, "headers" | "timeoutMs">,
+): Promise<string> {
   let reply: Response;
   let text: string;
   try {
-    reply = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body, signal });
+    reply = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body,
+      signal,
+    });
     text = await reply.text();
   } catch (error) {
     const { name, cause } = error as { name?: string; cause?: { code?: string } };
@@ -61,8 +76,8 @@ async function post(url: URL, body: string, signal: AbortSignal, timeoutMs: numb
   throw new CommandFailure(`POST ${masked(url.href)} answered ${reply.status}: ${oneLine(text)}`);
 }
 
-async function askedItems(url: URL, { timeoutMs, seed }: UrlBatchesOptions): Promise<unknown[]> {
+async function askedItems(url: URL, { headers, timeoutMs, seed }: UrlBatchesOptions): Promise<unknown[]> {
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
-  const template = await templateFor(url.origin, model, timeoutMs, "--item");
+  const template = await templateFor(url.origin, model, { headers, timeoutMs }, "--item");
   return itemsFromTemplate(template, seed).map((body) => (body as { input: unknown }).input);
 }
