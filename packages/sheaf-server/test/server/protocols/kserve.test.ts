@@ -433,6 +433,8 @@ test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are r
   for (const priority of [0, 1, 2]) assert.equal((await post({ priority, timeout: 5_000_000 })).status, 200);
   assert.equal((await post({ timeout: 0 })).status, 200);
   assert.match((await post({ priority: 3 })).json.error, /priority must be 0, 1 or 2, got 3/);
+  // Texts that would pick an entry, or a property, of a list.
+  for (const priority of ["1", "length"]) assert.equal((await post({ priority })).status, 422, priority);
   assert.equal((await post({ timeout: -1 })).status, 422);
   assert.equal((await post({ timeout: "soon" })).status, 422);
   assert.match(
