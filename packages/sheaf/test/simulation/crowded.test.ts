@@ -4,12 +4,12 @@ import { auto, createBatcher, greedy, type Executor, type Policy } from "../../d
 import { virtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 import { SharedCore } from "../support/shared-core.js";
-import { seedsTo } from "../support/seeds.js";
+import { inProof } from "../support/seeds.js";
 
 const presses = 20;
 const callsEach = 200;
 const maxBatchSize = 32;
-const seeds = seedsTo(6, 2);
+const seeds = [1, 2, 3, 4, 5, 6];
 
 interface Cost {
   readonly fixedMs: number;
@@ -63,12 +63,14 @@ async function pressed({ fixedMs, perItemMs }: Cost, policy: Policy, seed: numbe
 const geometricMean = (ratios: readonly number[]): number =>
   Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
 
-for (const cost of [
+const costs: Cost[] = [
   { fixedMs: 0.85, perItemMs: 0.046 },
   { fixedMs: 2, perItemMs: 0.25 },
   { fixedMs: 0.4, perItemMs: 1 },
   { fixedMs: 4, perItemMs: 1 },
-]) {
+];
+
+for (const cost of inProof(costs, costs.slice(0, 1))) {
   const named = `${cost.fixedMs} + ${cost.perItemMs} n ms`;
   test(`${named} beside a neighbour: auto's latency and CPU time are at most 1.05 of greedy's`, async () => {
     const latency: number[] = [];
