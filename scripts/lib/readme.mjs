@@ -5,7 +5,8 @@ import { codeBlocks } from "./markdown.mjs";
 const kinds = {
   serve: (command) => command === "npm ci && npm start",
   test: (command) => command === "npm ci && npm test",
-  install: (command) => command.split("\n").every((line) => /^npm install sheaf(-server)?\b/.test(line)),
+  install: (command) =>
+    command.split("\n").every((line) => /^(ONNXRUNTIME_NODE_INSTALL=skip )?npm install sheaf(-server)?\b/.test(line)),
   ask: (command) => command.startsWith("curl localhost:8000/"),
   sheaf: (command) => command.split("\n").every((line) => line.startsWith("npx sheaf ")),
 };
