@@ -1,4 +1,3 @@
-import { propertyOf } from "../shared/describe.ts";
 import { callable } from "./callable.ts";
 import { executorOf } from "./wrap-executor.ts";
 import { callsOf } from "./calls/calls.ts";
@@ -8,6 +7,7 @@ import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { putBack } from "./dispatch/put-back.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/limits/learned-concurrency.ts";
+import { Pace } from "./dispatch/limits/pace.ts";
 import { RateLimiter } from "./dispatch/limits/rate-limit.ts";
 import { Scheduler, type SchedulerParts } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
@@ -28,7 +28,7 @@ import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
-import type { RateLimit, RateLimitSeat } from "./contract/rate-limit.ts";
+import type { RateLimit, RateLimitSeat, SharedRateLimit } from "./contract/rate-limit.ts";
 import { isShared, settingsOf } from "./contract/settings.ts";
 import type { Policy } from "../policies/policy.ts";
 
@@ -49,16 +49,15 @@ export function assembleBatcher<In, Out>(
   const { clock, name } = settings;
   const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run) : run;
 
-  const { rateLimit, weigh, maxBatchWeight = Infinity } = settings;
-  const joined = isShared(rateLimit) ? rateLimit.join(() => scheduler.look()) : undefined;
-  let limiter: RateLimitSeat | undefined =
-    joined ?? (rateLimit === undefined ? undefined : new RateLimiter(rateLimit as RateLimit));
-  /** Without a limit only for pauses, from the first one on. */
-  const limiterOf = (): RateLimitSeat => (limiter ??= parts.limiter = new RateLimiter(undefined));
+  const { weigh, maxBatchWeight = Infinity } = settings;
+  const pace = new Pace(
+    clock,
+    seatOf(settings.rateLimit, () => scheduler.look()),
+  );
   const limits = {
     maxBatchSize: settings.maxBatchSize,
     get maxBatchWeight() {
-      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, limiter?.maxWeight ?? Infinity);
+      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.seat?.maxWeight ?? Infinity);
     },
     padded: settings.batchWeight === "padded",
   };
@@ -79,51 +78,33 @@ export function assembleBatcher<In, Out>(
   let made: Entrance<In, Out> | undefined;
   const entrance = (): Entrance<In, Out> =>
     (made ??= new Entrance<In, Out>({ settings, admission, queue, settlement, epochs, order, cost, gates }));
-  const pauseAfter = (error: unknown): void => {
-    const retryAfterMs = propertyOf(error, "retryAfterMs");
-    if (retryAfterMs !== undefined) limiterOf().pause(clock.now(), retryAfterMs as number);
-  };
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
-    recorded: (record, nowMs) => {
-      if (learned !== undefined) {
-        const isTaken = dispatcher.inFlight >= learned.limit;
-        learned.ended(record, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= settings.maxBatchSize);
-      }
-      scheduler.observe(record, nowMs);
-      if (record.outcome !== "refused") statistics.observe(record);
-      demand.arrived(nowMs, arrived());
-      subscribers.notify(record);
-    },
-    failed: pauseAfter,
+    failed: (error) => pace.failed(error),
     began: () => {
       scheduler.began();
       return clock.now();
     },
-    paused: (durationMs) => limiterOf().pause(clock.now(), durationMs),
+    paused: (durationMs) => pace.pause(durationMs),
     retried: (items, weight, isPart) => {
       const nowMs = clock.now();
       if (isPart) statistics.bisectRuns++;
-      limiter?.spend(nowMs, items, weight);
+      pace.seat?.spend(nowMs, items, weight);
       return nowMs;
     },
-    weighed: (difference) => limiter?.correct(clock.now(), difference),
+    weighed: (difference) => pace.seat?.correct(clock.now(), difference),
     putBack: (batch, group, batchId, error) =>
-      putBack(
-        { queue, settlement, entrance: entrance(), limiter: limiterOf(), maxPauseMs: settings.maxPauseMs },
-        batch,
-        {
-          group,
-          batchId,
-          error,
-        },
-      ),
+      putBack({ queue, settlement, entrance: entrance(), pace, maxPauseMs: settings.maxPauseMs }, batch, {
+        group,
+        batchId,
+        error,
+      }),
     ranAgain: (items, weight, nowMs) => {
       statistics.bisectRuns++;
-      limiter?.spend(nowMs, items, weight);
+      pace.seat?.spend(nowMs, items, weight);
     },
     answered: (chunk, index, result) => {
-      if (result instanceof Error) pauseAfter(result);
+      if (result instanceof Error) pace.failed(result);
       settlement.settle(chunk, index, result);
     },
     freed: (nowMs) => scheduler.freed(nowMs),
@@ -143,7 +124,7 @@ export function assembleBatcher<In, Out>(
     entrance,
     gates,
     dispatcher,
-    limiter,
+    pace,
     cost,
     epochs,
     overload,
@@ -152,6 +133,18 @@ export function assembleBatcher<In, Out>(
   const scheduler = new Scheduler<In, Out>(parts, stallWarningMs);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   const statistics = new Statistics(limits, settings.price, cost);
+  // In this order: a policy and a subscriber see what the batch has taught.
+  if (learned !== undefined)
+    dispatcher.observers.push((record, nowMs) => {
+      const isTaken = dispatcher.inFlight >= learned.limit;
+      learned.ended(record, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= settings.maxBatchSize);
+    });
+  dispatcher.observers.push(
+    (record, nowMs) => scheduler.observe(record, nowMs),
+    (record) => statistics.observe(record),
+    (_, nowMs) => demand.arrived(nowMs, arrived()),
+    (record) => subscribers.notify(record),
+  );
 
   const calls = callsOf(parts, scheduler);
   const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, calls);
@@ -174,7 +167,7 @@ export function assembleBatcher<In, Out>(
         inFlight: dispatcher.inFlight,
         concurrency: { now: settings.concurrency, cause: learned?.cause ?? fixedBy },
         abandonedRuns: dispatcher.abandonedRuns,
-        rateLimit: rateLimit === undefined ? null : limiter!.stats(nowMs),
+        rateLimit: settings.rateLimit === undefined ? null : pace.seat!.stats(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };
       const slotsNeeded = demand.slotsNeeded(nowMs, arrived(), cost, settings.maxBatchSize);
@@ -192,3 +185,8 @@ export function assembleBatcher<In, Out>(
   const load = () => ({ queued: queue.size, inFlight: dispatcher.inFlight });
   return callable<In, Out>(calls.call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
 }
+
+const seatOf = (limit: RateLimit | SharedRateLimit | undefined, wake: () => void): RateLimitSeat | undefined => {
+  if (isShared(limit)) return limit.join(wake);
+  return limit === undefined ? undefined : new RateLimiter(limit);
+};

@@ -14,8 +14,6 @@ import type { Settings } from "../contract/settings.ts";
 
 /** Events of a dispatcher, called in the batcher's own async context. */
 export interface DispatchEvents<In> extends RunEvents<In> {
-  /** A batch has its outcome; its callers are about to be settled. */
-  recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
   /** A bisection runs some items of a batch again. */
@@ -41,6 +39,8 @@ export class Dispatcher<In, Out> {
   /** Runs that were abandoned and have not ended. */
   abandonedNow = 0;
   abandonedRuns = 0;
+  /** Get the record of each batch once it has its outcome, before its callers are settled. */
+  readonly observers: ((record: BatchRecord, nowMs: number) => void)[] = [];
   readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
@@ -334,7 +334,7 @@ export class Dispatcher<In, Out> {
       attempt: run.attempt,
       tags: tagsOf(batch),
     };
-    this.#events.recorded(record, nowMs);
+    for (const observe of this.observers) observe(record, nowMs);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { RateLimitSeat } from "../contract/rate-limit.ts";
+import type { Pace } from "./limits/pace.ts";
 import type { Entrance } from "../queue/entrance.ts";
 import type { Chunk } from "../queue/chunks/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -11,7 +11,7 @@ interface Parts<In> {
   readonly queue: Queue<In>;
   readonly settlement: Settlement<In>;
   readonly entrance: Pick<Entrance<In, never>, "rejoin">;
-  readonly limiter: RateLimitSeat;
+  readonly pace: Pace;
   readonly maxPauseMs: number;
 }
 
@@ -21,12 +21,12 @@ interface Parts<In> {
  * `maxPauseMs`.
  */
 export function putBack<In>(
-  { queue, settlement, entrance, limiter, maxPauseMs }: Parts<In>,
+  { queue, settlement, entrance, pace, maxPauseMs }: Parts<In>,
   batch: Chunk<In>,
   { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
 ): void {
   const isPast = (deadlineMs: number, arrivedAtMs: number): boolean =>
-    deadlineMs === Infinity ? limiter.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineMs <= limiter.pausedUntilMs;
+    deadlineMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineMs <= pace.pausedUntilMs;
   const isOver = (chunk: Chunk<In>, index: number): boolean =>
     chunk.settlers[index] !== undefined &&
     ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
@@ -38,6 +38,6 @@ export function putBack<In>(
   endIn(batch);
   entrance.rejoin(batch);
   queue.putBack(batch, group, batchId);
-  const isDue = settlement.cancellation.nextDeadlineMs <= limiter.pausedUntilMs;
-  if (isDue || limiter.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
+  const isDue = settlement.cancellation.nextDeadlineMs <= pace.pausedUntilMs;
+  if (isDue || pace.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
 }

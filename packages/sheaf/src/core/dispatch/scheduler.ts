@@ -14,7 +14,7 @@ import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/chunks/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
-import type { RateLimitSeat } from "../contract/rate-limit.ts";
+import type { Pace } from "./limits/pace.ts";
 import type { Settings } from "../contract/settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
@@ -37,8 +37,7 @@ export interface SchedulerParts<In, Out> {
   readonly entrance: () => Entrance<In, Out>;
   readonly gates: readonly Gate<In>[];
   readonly dispatcher: Dispatcher<In, Out>;
-  /** `undefined` without a rate limit, until a run asks for a pause. */
-  limiter: RateLimitSeat | undefined;
+  readonly pace: Pace;
   readonly cost: BatchCost;
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
@@ -141,7 +140,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
-    this.#parts.limiter?.leave();
+    this.#parts.pace.seat?.leave();
     this.wake();
   }
 
@@ -247,7 +246,7 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, next, limiter, dispatcher, admission, settings, overload, demand } = this.#parts;
+    const { queue, next, pace, dispatcher, admission, settings, overload, demand } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
@@ -255,12 +254,13 @@ export class Scheduler<In, Out> {
     const costs = this.#decisions.costs(nowMs, freeSlots);
     const preview = next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
-    const capacity = Math.min(preview.capacity, limiter?.maxItems ?? Infinity, admission.maxQueueSize);
+    const { seat } = pace;
+    const capacity = Math.min(preview.capacity, seat?.maxItems ?? Infinity, admission.maxQueueSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
-    const readyAtMs = limiter?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
+    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
     if (isAhead && !("run" in decision)) return Infinity;
@@ -271,7 +271,7 @@ export class Scheduler<In, Out> {
     const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
     if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
-    limiter?.spend(nowMs, batch.count, weight);
+    seat?.spend(nowMs, batch.count, weight);
     group.held = false;
     const firstDeadlineMs = batch.deadlinesMs?.[0];
     if (firstDeadlineMs !== undefined) demand.due(firstDeadlineMs - batch.arrivedAtMs(0));

@@ -37,7 +37,8 @@ export class Selection<In> {
   readonly #queue: Queue<In>;
   #choice = 0;
   /** What was chosen last. */
-  #last: { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
+  #last:
+    { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
 
   constructor(limits: BatchLimits, queue: Queue<In>) {
     this.#limits = limits;

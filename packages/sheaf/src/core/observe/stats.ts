@@ -30,7 +30,8 @@ export class Statistics {
     this.#learned = learned;
   }
 
-  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs }: BatchRecord): void {
+  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
+    if (outcome === "refused") return;
     this.#batches++;
     this.#items += size;
     this.#weight += weight;

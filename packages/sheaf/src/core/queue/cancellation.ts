@@ -12,14 +12,18 @@ export interface Withdrawals<In> {
 export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineMs: number = Infinity;
-  /** Also for those who wait for room. */
-  readonly aborts: AbortListeners = new AbortListeners();
+  #aborts: AbortListeners | undefined;
   readonly #report: Withdrawals<In>;
   /** Chunks in which a live entry may have a deadline. */
   readonly #timed: Set<Chunk<In>> = new Set();
 
   constructor(report: Withdrawals<In>) {
     this.#report = report;
+  }
+
+  /** Also for those who wait for room; made when the first signal comes. */
+  get aborts(): AbortListeners {
+    return (this.#aborts ??= new AbortListeners());
   }
 
   signal(chunk: Chunk<In>, index: number, signal: AbortSignalLike): void {

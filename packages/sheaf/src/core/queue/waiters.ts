@@ -1,4 +1,3 @@
-import type { AbortListeners } from "../runtime/abort-listeners.ts";
 import type { Arrival, Terms } from "./arrival.ts";
 import { reject, type Settler } from "./chunks/chunk.ts";
 import type { Epoch, Epochs } from "./chunks/epoch.ts";
@@ -52,7 +51,6 @@ export class Waiters<In> {
   readonly #waiting: Set<Waiter<In>> = new Set();
   /** With tenants: those of each, the tenant whose turn is next first. */
   readonly #lines: Map<Tenant<In>, Set<Waiter<In>>> = new Map();
-  readonly #aborts: AbortListeners;
   /** Tenants take turns in waiting for room. */
   readonly byTurns: boolean;
   isAdmitting = false;
@@ -79,7 +77,6 @@ export class Waiters<In> {
     this.#queue = queue;
     this.#calls = calls;
     this.#epochs = epochs;
-    this.#aborts = calls.cancellation.aborts;
   }
 
   /** Whether a call that has room need not stand behind them. */
@@ -104,7 +101,7 @@ export class Waiters<In> {
     const { signal } = waiter;
     if (signal === undefined) return;
     waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
-    this.#aborts.add(signal, waiter.onAbort);
+    this.#calls.cancellation.aborts.add(signal, waiter.onAbort);
   }
 
   #remove(waiter: Waiter<In>): void {
@@ -115,7 +112,7 @@ export class Waiters<In> {
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineMs = Infinity;
-    if (waiter.onAbort !== undefined) this.#aborts.remove(waiter.signal!, waiter.onAbort);
+    if (waiter.onAbort !== undefined) this.#calls.cancellation.aborts.remove(waiter.signal!, waiter.onAbort);
   }
 
   /** The index of the next item of this waiter, which has room now. */
