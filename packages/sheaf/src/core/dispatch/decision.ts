@@ -5,7 +5,8 @@ import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Costs } from "./composition.ts";
-import type { NextBatch, Preview } from "./next-batch.ts";
+import type { NextBatch } from "./next-batch.ts";
+import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
 

@@ -8,6 +8,7 @@ import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import { Run, type RunEvents } from "./run.ts";
+import { RunTimeouts } from "./run-timeouts.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
@@ -36,9 +37,6 @@ export class Dispatcher<In, Out> {
   started = 0;
   /** Items in them. */
   running = 0;
-  /** Runs that were abandoned and have not ended. */
-  abandonedNow = 0;
-  abandonedRuns = 0;
   /** Get the record of each batch once it has its outcome, before its callers are settled. */
   readonly observers: ((record: BatchRecord, nowMs: number) => void)[] = [];
   readonly #executor: Runner<In, Out>;
@@ -52,7 +50,7 @@ export class Dispatcher<In, Out> {
   #changedAtMs = 0;
   readonly #inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #warn = warnOnce();
-  #isClosed = false;
+  readonly #timeouts: RunTimeouts<In> | undefined;
 
   constructor(
     executor: Runner<In, Out>,
@@ -67,6 +65,19 @@ export class Dispatcher<In, Out> {
     this.#order = order;
     this.#events = events;
     this.#inOrder = resultsInOrder(settings);
+    this.#timeouts =
+      settings.runTimeoutMs === undefined
+        ? undefined
+        : new RunTimeouts<In>(settings, settings.runTimeoutMs, order, events);
+  }
+
+  /** Runs that were abandoned and have not ended. */
+  get abandonedNow(): number {
+    return this.#timeouts?.abandonedNow ?? 0;
+  }
+
+  get abandonedRuns(): number {
+    return this.#timeouts?.abandonedRuns ?? 0;
   }
 
   /** Batches that hold a slot. */
@@ -127,7 +138,7 @@ export class Dispatcher<In, Out> {
 
   /** Once the batcher is closed: the timer of a run that goes on would keep the process alive. */
   stopTimers(): void {
-    this.#isClosed = true;
+    this.#timeouts?.close();
     for (const run of this.#runs) run.stopTimer?.();
   }
 
@@ -246,66 +257,8 @@ export class Dispatcher<In, Out> {
 
   /** One run of a batch or a part of it, under runTimeoutMs. */
   #attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
-    const { runTimeoutMs } = this.#settings;
-    if (runTimeoutMs === undefined) return started(executor, items, handle);
-    return new Promise((resolve, reject) => {
-      let cancel: (() => void) | undefined;
-      const stop = (): void => cancel?.();
-      const start = (): void => {
-        stop();
-        if (!run.abandoned && !this.#isClosed)
-          cancel = this.#settings.clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
-      };
-      const ended = (): void => {
-        stop();
-        run.timer = run.stopTimer = undefined;
-        if (run.abandoned) this.#endAbandoned(run);
-      };
-      run.stopTimer = stop;
-      if (executor.reportsStart === true) run.timer = { start, stop };
-      else start();
-      started(executor, items, handle).then(
-        (results) => {
-          ended();
-          resolve(results);
-        },
-        (error: unknown) => {
-          // An abandoned run, too, may report that the service wants a pause.
-          if (run.abandoned) this.#events.failed(error);
-          ended();
-          reject(error);
-        },
-      );
-    });
-  }
-
-  #giveUp(run: Run<In>, runTimeoutMs: number): BatcherError {
-    const error = new BatcherError(
-      "RUN_TIMEOUT",
-      `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
-        "given up. Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.",
-      { runTimeoutMs, size: run.size, batchId: run.batchId },
-    );
-    run.abandoned = true;
-    // An abandoned run cannot be joined: an equal item starts a run of its own.
-    for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
-    this.abandonedNow++;
-    this.abandonedRuns++;
-    run.abort(error);
-    return error;
-  }
-
-  /** The executor can serve again; where the run itself goes on (`stillRuns`), its keys stay blocked. */
-  #endAbandoned(run: Run<In>): void {
-    const { stillRuns } = run;
-    this.abandonedNow--;
-    const release = (): void => {
-      this.#order?.release(run.calls);
-      this.#events.freed(this.#settings.clock.now());
-    };
-    if (stillRuns === undefined) return release();
-    stillRuns.then(release, release);
-    this.#events.freed(this.#settings.clock.now());
+    const begin = (): Promise<unknown> => started(executor, items, handle);
+    return this.#timeouts === undefined ? begin() : this.#timeouts.attempt(run, executor.reportsStart === true, begin);
   }
 
   #together(nowMs: number): number {

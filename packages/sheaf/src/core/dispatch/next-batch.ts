@@ -2,28 +2,11 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { SizeReason } from "../../policies/policy.ts";
 import { Chunk } from "../queue/chunks/chunk.ts";
 import type { Group } from "../queue/group.ts";
-import type { LaneQueue } from "../queue/lane-queue.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Turns } from "../queue/tenants/turns.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
-import { Selection } from "./selection.ts";
-
-/** The next batch of a group, as it would be now. */
-export interface Preview {
-  /** Items that could go; too many where counting exactly would cost a scan. */
-  waiting: number;
-  oldestAtMs: number;
-  /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
-  capacity: number;
-  /** Weight of the items that could go; the number of items without weights. */
-  weight: number;
-  closedByWeight: boolean;
-  /** It is one item that shares its batch with no other. */
-  isAlone: boolean;
-  /** An immediate item is among them; one that its order key blocks is not. */
-  withImmediate: boolean;
-}
+import { Selection, type Preview } from "./selection.ts";
+import { takeTurns } from "./take-turns.ts";
 
 /**
  * Decides *which* items go: lanes, order and weight matter here and nowhere else. The scheduler decides when they go.
@@ -58,36 +41,12 @@ export class NextBatch<In> {
         withImmediate: group.laneQueue(0).live > 0,
       };
     }
-    const selection = this.#chooser();
-    const count = selection.choose(group, maxBatchSize, nowMs, costs);
-    const { closedByWeight, weight, withImmediate, isAlone } = selection;
-    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
-    return {
-      // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
-      waiting: count === capacity && this.#order === undefined ? group.waiting : count,
-      oldestAtMs: this.#order === undefined || group.newestFirst ? group.oldestAtMs() : selection.oldestAtMs,
-      capacity,
-      weight,
-      closedByWeight,
-      isAlone,
-      withImmediate,
-    };
+    return this.#chooser().preview(group, nowMs, costs);
   }
 
   /** The expected run time of the first `size` items of the last preview. */
   nextMs(cost: CostModel, size: number): number {
-    if (this.#selection === undefined) return cost.at(size);
-    const { chunks, indices } = this.#selection;
-    let sum = 0;
-    let heaviest = 0;
-    for (let i = 0; i < size; i++) {
-      const weight = chunks[i]?.weights?.[indices[i]!];
-      // Beyond the batch that was chosen, or without weights: by size.
-      if (weight === undefined) return cost.at(size);
-      sum += weight;
-      heaviest = Math.max(heaviest, weight);
-    }
-    return cost.of(size, sum, heaviest);
+    return this.#selection === undefined ? cost.at(size) : this.#selection.nextMs(cost, size);
   }
 
   /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */
@@ -100,7 +59,7 @@ export class NextBatch<In> {
   ): Chunk<In> | undefined {
     if (group.waiting === 0) return undefined; // a policy may have aborted its items
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
-    const batch = this.#takeRow(group, most, costs) ?? this.#takeChosen(group, most, nowMs, costs, onlyAlone);
+    const batch = this.#takeRow(group, most, costs) ?? this.#chooser().take(group, most, nowMs, costs, onlyAlone);
     if (batch === undefined) return undefined;
     if (batch.refs !== undefined) this.#leaveKeys(batch);
     this.#queue.served(group, batch.count);
@@ -108,7 +67,7 @@ export class NextBatch<In> {
   }
 
   #chooser(): Selection<In> {
-    return (this.#selection ??= new Selection(this.#limits, this.#queue));
+    return (this.#selection ??= new Selection(this.#limits, this.#queue, this.#order !== undefined));
   }
 
   /** Everything in front can go, in one batch. */
@@ -128,7 +87,7 @@ export class NextBatch<In> {
     const [immediate, interactive, bulk] = group.laneQueues;
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;
-    if (laneQueue.turns !== undefined) return this.#takeTurns(laneQueue, laneQueue.turns, limit);
+    if (laneQueue.turns !== undefined) return takeTurns(this.#queue, laneQueue, laneQueue.turns, limit);
     let head = laneQueue.head!;
     const batch =
       head.live === head.count && head.count <= limit
@@ -139,53 +98,6 @@ export class NextBatch<In> {
       while (head.settlers[head.head] === undefined) head.head++;
       this.#queue.move(head, head.head, batch);
     }
-    return batch;
-  }
-
-  /** The same by turns of tenants. Where they agree with the order of arrival, a chunk is a batch without a copy. */
-  #takeTurns(laneQueue: LaneQueue<In>, turns: Turns<In>, limit: number): Chunk<In> {
-    const tenants = this.#queue.tenants!;
-    const head = laneQueue.head!;
-    const mayBeWhole = head.live === head.count && head.count <= limit;
-    let claim = turns.top()?.first;
-    let inOrder = 0;
-    for (; mayBeWhole && claim?.chunk === head && claim.index === inOrder; claim = turns.top()?.first) {
-      tenants.charge(claim.tenant, head.weights?.[inOrder] ?? 1);
-      tenants.left(head, inOrder++);
-    }
-    const isWhole = inOrder === head.count;
-    const batch = isWhole
-      ? this.#queue.takeHead(laneQueue)
-      : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
-    for (let index = 0; index < inOrder && !isWhole; index++) this.#queue.move(head, index, batch);
-    for (; claim !== undefined && batch.count < limit; claim = turns.top()?.first) {
-      const { tenant, chunk, index } = claim;
-      tenants.charge(tenant, chunk.weights?.[index] ?? 1);
-      this.#queue.move(chunk, index, batch);
-    }
-    return batch;
-  }
-
-  #takeChosen(
-    group: Group<In>,
-    limit: number,
-    nowMs: number,
-    costs: Costs | undefined,
-    onlyAlone: boolean,
-  ): Chunk<In> | undefined {
-    const selection = this.#chooser();
-    const { chunks, indices, payers } = selection;
-    const count =
-      selection.chosen(group, limit, costs, onlyAlone) ?? selection.choose(group, limit, nowMs, costs, onlyAlone);
-    if (count === 0) return undefined;
-    const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
-    for (let i = 0; i < count; i++) {
-      const chunk = chunks[i]!;
-      const index = indices[i]!;
-      this.#queue.tenants?.charge(payers[i]!, chunk.weights?.[index] ?? 1);
-      this.#queue.move(chunk, index, batch);
-    }
-    selection.taken();
     return batch;
   }
 

@@ -1,4 +1,5 @@
-import type { Account, Chunk } from "../queue/chunks/chunk.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import { Chunk, type Account } from "../queue/chunks/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -7,6 +8,22 @@ import { ByTurns } from "./cursors/by-turns.ts";
 import { Cursor } from "./cursors/cursor.ts";
 import { NewestFirst } from "./cursors/newest-first.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
+
+/** The next batch of a group, as it would be now. */
+export interface Preview {
+  /** Items that could go; too many where counting exactly would cost a scan. */
+  waiting: number;
+  oldestAtMs: number;
+  /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
+  capacity: number;
+  /** Weight of the items that could go; the number of items without weights. */
+  weight: number;
+  closedByWeight: boolean;
+  /** It is one item that shares its batch with no other. */
+  isAlone: boolean;
+  /** An immediate item is among them; one that its order key blocks is not. */
+  withImmediate: boolean;
+}
 
 /** Items looked at to compose a batch by cost. Of the newest only a few: cost must not bring back old ones. */
 const candidatesFor = (limit: number, newestFirst: boolean): number =>
@@ -35,32 +52,84 @@ export class Selection<In> {
   readonly #limits: BatchLimits;
   readonly #tenants: Tenants<In> | undefined;
   readonly #queue: Queue<In>;
+  readonly #hasOrder: boolean;
   #choice = 0;
   /** What was chosen last. */
   #last:
     { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
 
-  constructor(limits: BatchLimits, queue: Queue<In>) {
+  /** `hasOrder`: order keys may block entries. */
+  constructor(limits: BatchLimits, queue: Queue<In>, hasOrder: boolean) {
     this.#limits = limits;
     this.#queue = queue;
+    this.#hasOrder = hasOrder;
     this.#tenants = queue.tenants;
   }
 
+  /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. */
+  preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
+    const { maxBatchSize } = this.#limits;
+    const count = this.#choose(group, maxBatchSize, nowMs, costs);
+    const { closedByWeight, weight, withImmediate, isAlone } = this;
+    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    return {
+      // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
+      waiting: count === capacity && !this.#hasOrder ? group.waiting : count,
+      oldestAtMs: !this.#hasOrder || group.newestFirst ? group.oldestAtMs() : this.oldestAtMs,
+      capacity,
+      weight,
+      closedByWeight,
+      isAlone,
+      withImmediate,
+    };
+  }
+
+  /** The expected run time of the first `size` items of the last preview. */
+  nextMs(cost: CostModel, size: number): number {
+    let sum = 0;
+    let heaviest = 0;
+    for (let i = 0; i < size; i++) {
+      const weight = this.chunks[i]?.weights?.[this.indices[i]!];
+      // Beyond the batch that was chosen, or without weights: by size.
+      if (weight === undefined) return cost.at(size);
+      sum += weight;
+      heaviest = Math.max(heaviest, weight);
+    }
+    return cost.of(size, sum, heaviest);
+  }
+
+  /** Takes at most `limit` entries as a batch: those of the preview, unless others would be chosen now. */
+  take(
+    group: Group<In>,
+    limit: number,
+    nowMs: number,
+    costs: Costs | undefined,
+    onlyAlone: boolean,
+  ): Chunk<In> | undefined {
+    const { chunks, indices, payers } = this;
+    const count = this.#chosen(group, limit, costs, onlyAlone) ?? this.#choose(group, limit, nowMs, costs, onlyAlone);
+    if (count === 0) return undefined;
+    const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
+    for (let i = 0; i < count; i++) {
+      const chunk = chunks[i]!;
+      const index = indices[i]!;
+      this.#queue.tenants?.charge(payers[i]!, chunk.weights?.[index] ?? 1);
+      this.#queue.move(chunk, index, batch);
+    }
+    chunks.length = 0;
+    this.#last = undefined;
+    return batch;
+  }
+
   /**
-   * How many entries of the last choice are those that `choose` would find now; undefined where it must choose again: for other
+   * How many entries of the last choice are those that would be chosen now; undefined where it must be chosen again: among other
    * candidates, or because a policy has called the batcher since.
    */
-  chosen(group: Group<In>, limit: number, costs: Costs | undefined, onlyAlone: boolean): number | undefined {
+  #chosen(group: Group<In>, limit: number, costs: Costs | undefined, onlyAlone: boolean): number | undefined {
     const last = this.#last;
     if (onlyAlone || last?.group !== group || last.version !== this.#queue.version) return undefined;
     if (costs !== undefined && candidatesFor(limit, group.newestFirst) !== last.seen) return undefined;
     return Math.min(limit, last.count);
-  }
-
-  /** The chosen entries have left the queue. */
-  taken(): void {
-    this.chunks.length = 0;
-    this.#last = undefined;
   }
 
   /**
@@ -68,7 +137,7 @@ export class Selection<In> {
    * goes when it is first; others behind it may pass it. `onlyAlone`: the first of those. `costs`: within a lane, the
    * choice is that of `compose`.
    */
-  choose(group: Group<In>, limit: number, nowMs: number, costs?: Costs, onlyAlone: boolean = false): number {
+  #choose(group: Group<In>, limit: number, nowMs: number, costs?: Costs, onlyAlone: boolean = false): number {
     const { newestFirst } = group;
     const tenants = this.#tenants;
     const seen = costs === undefined ? limit : candidatesFor(limit, newestFirst);
