@@ -107,8 +107,15 @@ export function jsonOfReply(reply: UpstreamReply): unknown {
   if (json === undefined) throw new Problem("UPSTREAM_ERROR", "The upstream's answer is not JSON.");
   const { data, error } = (json ?? {}) as { data?: unknown; error?: unknown };
   // Some gateways answer 200 with an error inside.
-  if (data === undefined && error !== undefined && error !== null) throw new UpstreamError({ ...reply, status: 502 });
+  if (data === undefined && error !== undefined && error !== null)
+    throw new UpstreamError({ ...reply, status: statusIn(error) });
   return json;
+}
+
+/** Of an error inside a reply; 502 where it names none. */
+function statusIn(error: unknown): number {
+  const { status, code } = error as { readonly status?: unknown; readonly code?: unknown };
+  return [status, code].map(Number).find((number) => Number.isInteger(number) && number >= 400 && number <= 599) ?? 502;
 }
 
 /** Says the code of the socket and nothing of the request. */

@@ -8,7 +8,7 @@ import { greedy } from "../policies/greedy.ts";
 import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
 import type { ApiRun } from "./shared/rate-limited.ts";
-import { estimateTokens, split } from "./shared/tokens/tokens.ts";
+import { estimateTokens, split, weighText } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
@@ -109,6 +109,8 @@ interface Call {
 interface Part {
   readonly embedding: number[];
   readonly tokens: number | undefined;
+  /** Its part of the request, by estimate. */
+  readonly share: number;
   /** The rest of the reply: warnings, provider metadata, headers. One object for each batch. */
   readonly rest: Readonly<Record<string, unknown>>;
 }
@@ -134,7 +136,7 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
     maxBatchSize: Math.max(1, Math.min(maxBatchSize, most)),
     groupKey: ({ group }: Call) => group,
   };
-  const use = { textOf: ({ text }: Call) => text, estimate: ({ text }: Call) => weigh(text) };
+  const use = { textOf: ({ text }: Call) => text, estimate: ({ text }: Call) => weighText(text, weigh, model.modelId) };
   const batcher = apiBatcher(run, { ...rest, ...own }, use);
   onBatcher?.(batcher);
   return batcher;
@@ -143,29 +145,58 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
 function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: string) => number): (Part | Error)[] {
   const { embeddings, usage, response, ...others } = (result ?? {}) as EmbedResult & { readonly response?: object };
   if (!Array.isArray(embeddings)) throw new TypeError(`doEmbed must give embeddings, got ${describe(embeddings)}`);
-  const tokens = usage === undefined ? undefined : split(usage.tokens, values.map(weigh));
+  const weights = values.map(weigh);
+  const sum = weights.reduce((a, b) => a + b, 0);
+  const tokens = usage === undefined ? undefined : split(usage.tokens, weights);
   // The body holds everybody's vectors.
   const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
   const rest = { ...others, ...(response === undefined ? {} : { response: reply }) };
   // Too few or too many stay so: the batcher counts them.
   return vectorsOrErrors(embeddings).map((embedding, index) =>
-    embedding instanceof Error ? embedding : { embedding, tokens: tokens?.[index], rest },
+    embedding instanceof Error
+      ? embedding
+      : {
+          embedding,
+          tokens: tokens?.[index],
+          share: sum > 0 ? weights[index]! / sum : 1 / values.length,
+          rest,
+        },
   );
 }
 
-/** One call's result of its texts' parts; fields that are not per text are those of its first batch. */
+/** One call's result of its texts' parts. Fields that are not per text are those of its first batch; costs are its share of them. */
 function joined(parts: readonly Part[]): EmbedResult {
   const tokens = parts.reduce<number | undefined>(
     (sum, part) => (sum === undefined || part.tokens === undefined ? undefined : sum + part.tokens),
     0,
   );
   const [first] = parts;
+  const share = parts.reduce((sum, part) => sum + (part.rest === first?.rest ? part.share : 0), 0);
   return {
     warnings: [],
-    ...first?.rest,
+    ...(shareOf(first?.rest, share) as Record<string, unknown> | undefined),
     embeddings: parts.map(({ embedding }) => embedding),
     ...(tokens === undefined ? {} : { usage: { tokens } }),
   };
+}
+
+const deepestShared = 8;
+/** Amounts of a request, of which each caller has a part. */
+const sharedName = /cost|price|tokens$|^tokens?(used|count)?$/i;
+
+/** The value, with costs and counts of tokens multiplied by the share, which are numbers or numbers as text. */
+function shareOf(value: unknown, share: number, name: string = "", depth: number = 0): unknown {
+  if (share >= 1 || depth > deepestShared) return value;
+  if (typeof value === "object" && value !== null) {
+    // Nothing but plain data: headers and the like are passed on.
+    if (Array.isArray(value)) return value.map((each) => shareOf(each, share, name, depth + 1));
+    if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+    const entries = Object.entries(value);
+    return Object.fromEntries(entries.map(([key, each]) => [key, key === "headers" ? each : shareOf(each, share, key, depth + 1)])); // prettier-ignore
+  }
+  if (!sharedName.test(name)) return value;
+  if (typeof value === "number") return value * share;
+  return typeof value === "string" && /^\d+(\.\d+)?(e-?\d+)?$/i.test(value) ? String(Number(value) * share) : value;
 }
 
 function check(options: CoalesceOptions): void {

@@ -5,7 +5,7 @@ import { describe } from "../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "./shared/api-batcher.ts";
 import { ClientsOfRuns } from "./shared/clients-of-runs.ts";
 import type { ApiRun, Reply } from "./shared/rate-limited.ts";
-import { estimateTokens } from "./shared/tokens/tokens.ts";
+import { estimateTokens, weighText } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
 export type { RequestLimits } from "./shared/api-batcher.ts";
@@ -95,7 +95,7 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       onQueueFull: "wait" as const,
       groupKey: embedQueries && (({ kind }: Text) => kind),
     };
-    const use = { textOf: ({ text }: Text) => text, estimate: ({ text }: Text) => weigh(text) };
+    const use = { textOf: ({ text }: Text) => text, estimate: ({ text }: Text) => weighText(text, weigh, name) };
     this.#batcher = apiBatcher(run, { ...rest, ...own }, use);
     this.batcher = this.#batcher;
   }

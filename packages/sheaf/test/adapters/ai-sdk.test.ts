@@ -145,3 +145,27 @@ test("wrong options are refused when the middleware is made", () => {
   assert.throws(() => coalesce({ colour: 3 } as never), /unknown option colour/);
   assert.throws(() => coalesce(null as never), /takes an object of options, got null/);
 });
+
+test("what a caller is shown of a shared request is its share of the cost", async () => {
+  const model = {
+    modelId: "m",
+    maxEmbeddingsPerCall: 10,
+    doEmbed: async ({ values }: { values: string[] }) => ({
+      embeddings: values.map(() => [1]),
+      usage: { tokens: 8 },
+      providerMetadata: {
+        gateway: { cost: "0.008", generationId: "g" },
+        openrouter: { usage: { cost: 0.008, promptTokens: 8 } },
+      },
+      warnings: [],
+    }),
+  };
+  const { wrapEmbed } = coalesce();
+  const calls = ["aaaa", "bbbb"].map((text) => wrapEmbed({ params: { values: [text] }, model: model as never }));
+  for (const result of (await Promise.all(calls)) as any[]) {
+    assert.deepEqual(result.providerMetadata, {
+      gateway: { cost: "0.004", generationId: "g" },
+      openrouter: { usage: { cost: 0.004, promptTokens: 4 } },
+    });
+  }
+});

@@ -324,3 +324,65 @@ test("openaiFetch follows no redirect: no key goes to another address", async (t
   await assert.rejects(embed("a"), { name: "OpenAIError", status: 307 });
   assert.equal(followed, 0);
 });
+
+test("an error inside a reply of status 200 counts as what it says: 429 pauses, and the texts go again", async () => {
+  const { clock, embed, requests } = rig();
+  const call = watch(embed("a"));
+  await clock.settle();
+  requests[0]!.answer({ error: { message: "Rate limit exceeded", code: 429 } });
+  await clock.settle();
+  assert.equal(embed.stats().rateLimit!.refused, 1);
+  assert.equal(requests.length, 1);
+  await clock.advanceAsync(2000);
+  requests[1]!.answer();
+  await clock.settle();
+  assert.deepEqual(call.value, [1]);
+  const broken = watch(embed("bb"));
+  await clock.settle();
+  requests[2]!.answer({ error: "No endpoints found" });
+  await clock.advanceAsync(60_000);
+  for (const request of requests.slice(3)) request.answer({ error: "No endpoints found" });
+  await clock.advanceAsync(60_000);
+  assert.match(
+    String((broken.reason as Error | undefined)?.message ?? "502 No endpoints found"),
+    /^502 No endpoints found/,
+  );
+});
+
+test("base64 of float64 is read as what it is, with and without dimensions", async () => {
+  const vector = Array.from({ length: 64 }, (_, i) => Math.sin(i + 1) / 3);
+  const few = [0.5, -1.25, 3, 0.25, 0.5, 0.75, 1, 2];
+  for (const [numbers, dimensions] of [
+    [vector, undefined],
+    [few, undefined],
+    [[0.1], 1],
+  ] as const) {
+    const { clock, embed, requests } = rig({ dimensions });
+    const call = watch(embed("a"));
+    await clock.settle();
+    const embedding = Buffer.from(Float64Array.from(numbers).buffer).toString("base64");
+    requests[0]!.answer({ data: [{ index: 0, embedding }] });
+    await clock.settle();
+    assert.deepEqual(call.value, [...numbers]);
+  }
+});
+
+test("an input that is neither a text nor token ids is INVALID_INPUT", async () => {
+  const { embed } = rig();
+  for (const input of [undefined, null, 3, {}]) await assert.rejects(embed(input as never), { code: "INVALID_INPUT" });
+});
+
+test("openaiFetch keeps the query of its baseURL", async () => {
+  for (const [baseURL, expected] of [
+    [
+      "http://localhost/openai/deployments/d/?api-version=2024-10-21",
+      "http://localhost/openai/deployments/d/embeddings?api-version=2024-10-21",
+    ],
+    ["http://localhost/v1//", "http://localhost/v1/embeddings"],
+  ] as const) {
+    const urls: unknown[] = [];
+    const fetch = async (url: unknown) => (urls.push(url), Response.json({ data: [{ index: 0, embedding: [1] }] }));
+    await openaiEmbeddings(openaiFetch({ baseURL, fetch: fetch as never }), { model: "m" })("a");
+    assert.deepEqual(urls, [expected]);
+  }
+});

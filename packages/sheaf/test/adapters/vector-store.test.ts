@@ -1,7 +1,7 @@
 // What needs no vector store; integration/vector-store.test.mjs has the real ones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { qdrantStore } from "../../dist/adapters/vector-store/index.js";
+import { lanceDbStore, qdrantStore } from "../../dist/adapters/vector-store/index.js";
 
 function rig(answers: unknown = []) {
   let requests = 0;
@@ -42,4 +42,34 @@ test("invalid answers: an error of the query whose answer it is, or of all", asy
   assert.deepEqual(first, { status: "fulfilled", value: [] });
   assert.match(String((second as PromiseRejectedResult).reason), /must have points, got null/);
   await assert.rejects(rig(null).store.query({ vector: [1] }), /reply must be an array, got null/);
+});
+
+test("one merge at a time into a LanceDB table, from its newest version, however many stores and handles there are", async () => {
+  let stored: number[] = [];
+  /** As LanceDB: a merge reads the version of its handle, and adds what that lacks to the newest one. */
+  const handle = (): any => {
+    let seen = stored;
+    const execute = async (rows: { id: number }[]): Promise<void> => {
+      const known = new Set(seen);
+      await new Promise((resolve) => setImmediate(resolve));
+      seen = stored = [...stored, ...rows.map(({ id }) => id).filter((id) => !known.has(id))];
+    };
+    const fields = [
+      { name: "id", type: {} },
+      { name: "vector", type: { listSize: 2 } },
+    ];
+    return {
+      name: "shared",
+      schema: async () => ({ fields }),
+      checkoutLatest: async () => void (seen = stored),
+      mergeInsert: () => ({ whenMatchedUpdateAll: () => ({ whenNotMatchedInsertAll: () => ({ execute }) }) }),
+      vectorSearch: () => undefined,
+    };
+  };
+  const stores = [handle(), handle()].map((table) =>
+    lanceDbStore(table, { upserts: { concurrency: 2, maxBatchSize: 1, maxWaitMs: 0 } }),
+  );
+  for (let round = 0; round < 3; round++)
+    await Promise.all(stores.flatMap((store) => [1, 2, 1].map((id) => store.upsert({ id, vector: [1, 2] }))));
+  assert.deepEqual([...stored].sort(), [1, 2]);
 });

@@ -1,3 +1,4 @@
+import { checkFunction, checkNames, checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 /** A text, or a text as token ids. */
 export type EmbeddingInput = string | readonly number[];
@@ -68,10 +69,22 @@ export async function withHeaders(
   return { reply: data as EmbeddingsReply, headers: response?.headers };
 }
 
-/** An embeddings API by plain fetch, for where openai's client is not installed. */
-export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch }: FetchOptions): OpenAILike {
+const fetchOptions: Record<keyof FetchOptions, true> = { baseURL: true, apiKey: true, headers: true, fetch: true };
+
+/**
+ * An embeddings API by plain fetch, for where openai's client is not installed.
+ * @throws {TypeError} for a wrong option, or one that it does not know.
+ */
+export function openaiFetch(options: FetchOptions): OpenAILike {
+  if (typeof options !== "object" || options === null) throw new TypeError(`openaiFetch needs { baseURL }, got ${describe(options)}`); // prettier-ignore
+  checkNames(options, fetchOptions);
+  const { baseURL, apiKey, headers, fetch = globalThis.fetch } = options;
   if (!URL.canParse(baseURL)) throw new TypeError(`baseURL must be a URL, got ${describe(baseURL)}`);
-  const url = `${baseURL.replace(/\/+$/, "")}/embeddings`;
+  if (apiKey !== undefined) checkText("apiKey", apiKey);
+  checkFunction("fetch", fetch);
+  // A query stays one, such as Azure's api-version.
+  const [, base, query] = /^([^?#]*?)\/*(\?[^#]*)?(?:#.*)?$/.exec(baseURL)!;
+  const url = `${base}/embeddings${query ?? ""}`;
   const sent = {
     "content-type": "application/json",
     ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
@@ -95,6 +108,23 @@ export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch
       },
     },
   };
+}
+
+/** Throws the error that some gateways put into a reply of status 200, as what it says it is. */
+export function throwErrorIn(reply: unknown, headers: unknown): void {
+  const { data, error } = (reply ?? {}) as { readonly data?: unknown; readonly error?: unknown };
+  if (data !== undefined || error === undefined || error === null) return;
+  const fields = (typeof error === "object" ? error : { message: error }) as Readonly<Record<string, unknown>>;
+  const { message, code, param, type } = fields;
+  const status = statusIn(fields);
+  const words = `${status} ${String(message ?? "The API replied with an error.")}`.slice(0, 2000);
+  throw Object.defineProperty(Object.assign(new Error(words), { status, code, param, type }), "headers", { value: headers }); // prettier-ignore
+}
+
+/** Of an error inside a reply; 502 where it names none. */
+export function statusIn({ code, status }: Readonly<Record<string, unknown>>): number {
+  const named = [status, code].map(Number).find((number) => Number.isInteger(number) && number >= 400 && number <= 599);
+  return named ?? 502;
 }
 
 /** An API's refusal, with the names that openai's client uses. */

@@ -8,7 +8,7 @@ import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
 import { estimateTokens } from "../shared/tokens/tokens.ts";
-import { withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILike } from "./client.ts";
+import { throwErrorIn, withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILike } from "./client.ts";
 import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
@@ -122,10 +122,11 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
     usage.requests++;
     const request: EmbeddingsRequest = { ...body, input };
     const { reply, headers } = await withHeaders(client.embeddings.create(request as never, { signal, maxRetries: 0 }));
+    throwErrorIn(reply, headers);
     replied({ headers, tokens: reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens });
     usage.promptTokens += reply?.usage?.prompt_tokens ?? 0;
     usage.totalTokens += reply?.usage?.total_tokens ?? 0;
-    return vectorsOf(reply, input.length);
+    return vectorsOf(reply, input.length, dimensions);
   };
 
   const own = {
@@ -143,7 +144,7 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
 }
 
 function weighed(input: EmbeddingInput, weigh: (input: EmbeddingInput) => number, name: string): number {
-  if (input.length === 0 || (typeof input !== "string" && !Array.isArray(input))) {
+  if ((typeof input !== "string" && !Array.isArray(input)) || input.length === 0) {
     throw new BatcherError(
       "INVALID_INPUT",
       `${name}: an input is a text or token ids, not empty; got ${describe(input)}.`,

@@ -6,7 +6,7 @@ import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
 import { estimateTokens, split } from "../shared/tokens/tokens.ts";
-import type { EmbeddingsReply } from "./client.ts";
+import { throwErrorIn, type EmbeddingsReply } from "./client.ts";
 import { embeddingsOf } from "./vectors.ts";
 
 /** One input and the parameters it is to be embedded with. */
@@ -78,6 +78,7 @@ export function embeddingRequests(
       { ...calls[0]!.parameters, input: inputs },
       { signal, calls, onHeaders },
     )) as EmbeddingsReply;
+    throwErrorIn(reply, headers);
     const counted = reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens;
     replied({ headers, tokens: counted });
     const embeddings = embeddingsOf(reply, inputs.length);

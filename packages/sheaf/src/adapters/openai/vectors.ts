@@ -7,9 +7,13 @@ import type { EmbeddingsReply } from "./client.ts";
  * The vectors of a reply as numbers, in the order of its inputs; an `Error` in the place of one that is none.
  * @throws as `embeddingsOf` does.
  */
-export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): (number[] | Error)[] {
+export function vectorsOf(
+  reply: EmbeddingsReply | undefined,
+  inputs: number,
+  dimensions?: number,
+): (number[] | Error)[] {
   return vectorsOrErrors(embeddingsOf(reply, inputs), (embedding) =>
-    vectorOf(typeof embedding === "string" ? floatsOf(embedding) : embedding),
+    vectorOf(typeof embedding === "string" ? floatsOf(embedding, dimensions) : embedding),
   );
 }
 
@@ -38,15 +42,29 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   );
 }
 
-/** Of base64: float32 in the byte order of every runtime that counts. */
-function floatsOf(base64: string): number[] {
+/** No embedding has a larger number; half of the words of a float64 read as float32 are noise, and many are larger. */
+const largest = 1e9;
+/** Fewer numbers prove nothing. */
+const fewestNumbers = 8;
+
+/** Of base64: float32 or float64, in the byte order of every runtime that counts. */
+function floatsOf(base64: string, dimensions: number | undefined): number[] {
   const bytes = bytesOf(base64);
   if (bytes === undefined || bytes.length % 4 !== 0) {
     throw new TypeError(
       `An embedding must be numbers or float32 in base64, got a text of ${base64.length} characters.`,
     );
   }
-  return Array.from(new Float32Array(bytes.buffer));
+  const floats = new Float32Array(bytes.buffer);
+  return Array.from(isFloat64(floats, dimensions) ? new Float64Array(bytes.buffer) : floats);
+}
+
+function isFloat64(floats: Float32Array, dimensions: number | undefined): boolean {
+  if (floats.length % 2 !== 0 || floats.length === dimensions) return false;
+  if (floats.length === 2 * (dimensions ?? 0)) return true;
+  if (floats.length < fewestNumbers) return false;
+  const isNoise = floats.some((number) => !(Math.abs(number) < largest));
+  return isNoise || floats.every((number, i) => i % 2 === 1 || number === 0);
 }
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {

@@ -26,6 +26,8 @@ export interface LanceTable {
     };
   };
   vectorSearch(vector: number[]): unknown;
+  /** Takes the handle to the newest version. */
+  checkoutLatest?(): Promise<unknown>;
 }
 
 interface LanceQuery {
@@ -55,7 +57,8 @@ export interface LanceDbOptions extends VectorStoreOptions {
 /**
  * A LanceDB table, whose every write is a new version: one for each batch instead of one for each point. A point's payload
  * is the table's other columns. Vectors are checked here, since LanceDB stores one of the wrong length silently, and
- * so are ids that come twice in a batch, since its merge would store both. Writes go one after the other. A filter is
+ * so are ids that come twice in a batch, since its merge would store both. Of all stores of a table in this process one
+ * writes at a time, to its newest version: two merges at once, or one from an older version, would store an id twice. A filter is
  * LanceDB's own SQL text; queries with the same filter and limit share one search.
  */
 export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): VectorStore<string> {
@@ -83,7 +86,12 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       });
       const good = points.filter((_, place) => results[place] === undefined);
       const rows = lastOfEachId(good).map((place) => rowOf(good[place]!, payload, id, vector));
-      if (rows.length > 0) await table.mergeInsert(id).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows);
+      if (rows.length > 0) {
+        await asOnlyWriter(table.name, async () => {
+          await table.checkoutLatest?.();
+          await table.mergeInsert(id).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows);
+        });
+      }
       return results;
     },
     {
@@ -129,6 +137,22 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
     },
   );
   return storeOf({ metric, upsert, query });
+}
+
+/** The last write of each table under way; two tables of one name in two databases only wait for each other. */
+const lastWrites = new Map<string, Promise<unknown>>();
+
+/** LanceDB's merge reads before it writes, and does not see a merge that runs at the same time. */
+async function asOnlyWriter(name: string, write: () => Promise<void>): Promise<void> {
+  const before = lastWrites.get(name);
+  const written = before === undefined ? write() : before.then(write);
+  const ended = written.catch(() => undefined);
+  lastWrites.set(name, ended);
+  try {
+    await written;
+  } finally {
+    if (lastWrites.get(name) === ended) lastWrites.delete(name);
+  }
 }
 
 interface Shape {

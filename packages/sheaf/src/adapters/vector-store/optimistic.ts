@@ -1,3 +1,4 @@
+import { checkFunction, checkOptions } from "../../shared/checks.ts";
 import type { CallOptions } from "../../core/contract/options.ts";
 import type { Metric, VectorMatch, VectorPoint, VectorQuery, VectorStore } from "./store.ts";
 
@@ -31,6 +32,7 @@ export function optimistic<Filter>(
   store: VectorStore<Filter>,
   options: OptimisticOptions<Filter> = {},
 ): OptimisticStore<Filter> {
+  checkOptions(options, { matches: checkFunction });
   const pending = new Map<string, VectorPoint>();
   return {
     upsert(point, callOptions) {

@@ -1,3 +1,6 @@
+import { BatcherError } from "../../../core/contract/errors.ts";
+import { describe } from "../../../shared/describe.ts";
+
 /**
  * About how many tokens a text has: three ASCII characters or one other UTF-16 unit to a token. Byte-pair encodings take
  * 3.5 to 5 characters of English prose to a token, about 3 of code, 1 to 1.5 of Chinese: the estimate is rather too high,
@@ -22,4 +25,10 @@ export function split(total: number, weights: readonly number[]): number[] {
   const byRemainder = [...exact.keys()].sort((a, b) => exact[b]! - parts[b]! - (exact[a]! - parts[a]!));
   for (const index of byRemainder.slice(0, left)) parts[index]!++;
   return parts;
+}
+
+/** Tokens of an item that must be a text. @throws {BatcherError} `INVALID_INPUT` for anything else. */
+export function weighText(text: string, weigh: (text: string) => number, name: string): number {
+  if (typeof text === "string") return weigh(text);
+  throw new BatcherError("INVALID_INPUT", `${name}: an input is a text; got ${describe(text)}.`);
 }

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { coalesce } from "../../dist/adapters/ai-sdk.js";
+import { batchLog } from "../../dist/adapters/batch-log/index.js";
+import { DataLoader } from "../../dist/adapters/dataloader/index.js";
+import { batchClient, batchEndpoint } from "../../dist/adapters/http/index.js";
+import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
+import { expoPush, multicast } from "../../dist/adapters/notifications/index.js";
+import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
+import { embeddingRequests } from "../../dist/adapters/openai/requests.js";
+import { insertBatcher, lookupBatcher, rateShares, upsertBatcher } from "../../dist/adapters/postgres/index.js";
+import { lanceDbStore, optimistic, pgvectorStore, qdrantStore } from "../../dist/adapters/vector-store/index.js";
+import { createRateLimit } from "../../dist/index.js";
+import { scriptedClient } from "./scripted-client.js";
+
+const nothing = async (): Promise<never[]> => [];
+const pool = { query: nothing };
+const table = { name: "t", schema: nothing, mergeInsert: nothing, vectorSearch: nothing };
+const wrong = { wrongOption: 1 };
+
+/** Makes each adapter with an option that it does not know. */
+const adapters: Record<string, () => unknown> = {
+  createRateLimit: () => createRateLimit(wrong as never),
+  openaiFetch: () => openaiFetch({ baseURL: "http://localhost", defaultHeaders: {}, ...wrong } as never),
+  openaiEmbeddings: () => openaiEmbeddings(scriptedClient(), { model: "m", ...wrong } as never),
+  embeddingRequests: () => embeddingRequests(nothing, wrong as never),
+  coalesce: () => coalesce(wrong as never),
+  CoalescedEmbeddings: () => new CoalescedEmbeddings({ embedDocuments: nothing, embedQuery: nothing }, wrong as never),
+  expoPush: () => expoPush({ sendPushNotificationsAsync: nothing }, wrong as never),
+  multicast: () => multicast(nothing, wrong as never),
+  batchClient: () => batchClient("http://localhost", wrong as never),
+  batchEndpoint: () => batchEndpoint(nothing, wrong as never),
+  dataloader: () => new DataLoader(nothing, wrong as never),
+  lookupBatcher: () => (lookupBatcher as any)(pool, { table: "t", key: "id", ...wrong }),
+  insertBatcher: () => (insertBatcher as any)(pool, { table: "t", ...wrong }),
+  upsertBatcher: () => (upsertBatcher as any)(pool, { table: "t", key: "id", ...wrong }),
+  rateShares: () => (rateShares as any)(pool, { limit: "l", ...wrong }),
+  batchLog: () => (batchLog as any)(pool, wrong),
+  lanceDbStore: () => lanceDbStore(table as never, wrong as never),
+  pgvectorStore: () => (pgvectorStore as any)(pool, { table: "t", ...wrong }),
+  qdrantStore: () => (qdrantStore as any)({ upsert: nothing, query: nothing, queryBatch: nothing }, { collection: "c", ...wrong }), // prettier-ignore
+  optimistic: () => optimistic({} as never, wrong as never),
+};
+
+for (const [name, make] of Object.entries(adapters))
+  test(`${name} refuses an option that it does not know`, () => {
+    assert.throws(make, /unknown option (wrongOption|defaultHeaders)/);
+  });
