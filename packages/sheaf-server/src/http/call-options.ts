@@ -20,6 +20,11 @@ export interface InferOptions extends CallOptions {
    */
   readonly cacheUse?: CacheUse | undefined;
   /**
+   * Whether the caller asks that texts of too many tokens are cut.
+   * @default the setting AUTO_TRUNCATE
+   */
+  readonly truncate?: boolean | undefined;
+  /**
    * Who asks.
    * @default none: callers are not told apart
    */
@@ -27,7 +32,12 @@ export interface InferOptions extends CallOptions {
 }
 
 /** The part of them that a batcher takes. */
-export function forBatcher({ cacheUse: _cacheUse, caller: _caller, ...options }: InferOptions): CallOptions {
+export function forBatcher({
+  cacheUse: _cacheUse,
+  caller: _caller,
+  truncate: _truncate,
+  ...options
+}: InferOptions): CallOptions {
   return options;
 }
 

@@ -35,8 +35,12 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
   throw new Error(`${word} is neither an .onnx file nor a Python file (.py) nor a worker module (.js).`);
 }
 
-/** The name of the model that this word names: a file's or folder's own name. */
-export const modelName = (word: string): string => basename(resolve(word)).replace(/\.(?:onnx|py|m?[jt]s)$/u, "");
+/** The name of the model that this word names: a file's or folder's own name; in a cache of the hub `org/name`. */
+export function modelName(word: string): string {
+  const path = resolve(word);
+  const [, repository] = /models--([^\\/]+)[\\/]snapshots[\\/][^\\/]+$/u.exec(path) ?? [];
+  return repository?.replaceAll("--", "/") ?? basename(path).replace(/\.(?:onnx|py|m?[jt]s)$/u, "");
+}
 
 /** Items and results are any JSON values that the module takes and gives. */
 function workerModuleSpec(file: string): ModuleSpec {

@@ -31,6 +31,8 @@ export interface Settings {
   readonly modelFile: string | undefined;
   /** @default the folder's own, else mean */
   readonly pooling: readonly string[] | undefined;
+  /** @default true */
+  readonly autoTruncate: boolean;
   /** @default 10 */
   readonly warmupBatches: number;
   /** @default 0 */
@@ -277,8 +279,16 @@ const rows = {
         default: undefined,
         valueName: "modes",
         expects: `${Object.keys(poolingModes).join(", ")}, or several with commas, and normalize at the end`,
-        description: "For text models whose folder names no pooling: cls, mean, lasttoken …, and normalize after a comma.",
+        description:
+          "For text models whose folder names no pooling: cls, mean, lasttoken …, and normalize after a comma.",
         parse: poolingOf,
+      }),
+    ),
+    autoTruncate: perModel(
+      row({
+        ...yesNo("Cut texts of more tokens than the model takes; false refuses them with 422."),
+        default: true,
+        valueName: "true|false",
       }),
     ),
     warmupBatches: perModel(

@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../../dist/runners/contract/model-spec.js";
-import { resolveModel } from "../../dist/runners/resolve-model.js";
+import { modelName, resolveModel } from "../../dist/runners/resolve-model.js";
 import { folderOf, headWeights, referenceStates, tinyBert, width } from "./made-folders.js";
 import { folder } from "./made-models.js";
 
@@ -61,7 +61,7 @@ test("sentence embeddings equal the float64 reference, mean pooled and normalise
     },
   });
   const spec = await resolveModel(path);
-  assert.deepEqual([spec.name, spec.input], ["sentences", { kind: "text", maxTokens: 16 }]);
+  assert.deepEqual([spec.name, spec.input], ["sentences", { kind: "text", maxTokens: 16, prompts: {} }]);
   assert.deepEqual(spec.output, { kind: "vector", length: width, pooling: "mean" });
   assert.equal(spec.note, "Runs on cpu. Texts are cut at 16 tokens. mean pooling, normalised.");
   const results = await run(spec, texts);
@@ -370,7 +370,7 @@ test("a graph of a fixed length or of one text a run is served as it is", async 
   for (const vectors of [fixed, one])
     vectors.forEach((vector, i) => assertClose(vector, mean(referenceStates(ids[i]!))));
   const spec = await resolveModel(folderOf("fixed-length", {}));
-  assert.deepEqual(spec.input, { kind: "text", maxTokens: 12 });
+  assert.deepEqual(spec.input, { kind: "text", maxTokens: 12, prompts: {} });
 });
 
 test("the folder's default prompt goes before each text, and include_prompt leaves its tokens out of the pooling", async () => {
@@ -382,4 +382,25 @@ test("the folder's default prompt goes before each text, and include_prompt leav
   const without = { "1_Pooling/config.json": { pooling_mode: "mean", include_prompt: false } };
   const [other] = await vectorsOf("unpooled-prompt", { ...files, ...without });
   assertClose(other!, mean(states.slice(3)));
+});
+
+test("a folder in a cache of the hub is named as on the hub", () => {
+  assert.equal(modelName("/cache/models--org--name/snapshots/0123abcd"), "org/name");
+  assert.equal(modelName("models/name.onnx"), "name");
+});
+
+test("transformers 5 gives no token types without model_input_names, and neither do we", async () => {
+  const config = { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } };
+  const scoreOf = async (name: string, tokenizerConfig: object): Promise<number> => {
+    const files = { "model.onnx": tinyBert(1), "config.json": config, "tokenizer_config.json": tokenizerConfig };
+    const [result] = await run(await resolveModel(folderOf(name, files)), [{ query: "the cat", text: "dog runs" }]);
+    return result!.score;
+  };
+  const [first] = referenceStates([2, 4, 5, 3, 8, 9, 10, 3]);
+  const expected = 1 / (1 + Math.exp(-first!.reduce((total, value, j) => total + value * headWeights[j]!, 0)));
+  for (const [name, own] of Object.entries({
+    backend: { tokenizer_class: "TokenizersBackend" },
+    named: { tokenizer_class: "BertTokenizer", model_input_names: ["input_ids", "attention_mask"] },
+  }))
+    assert.ok(Math.abs((await scoreOf(name, own)) - expected) < 1e-5, name);
 });

@@ -40,6 +40,12 @@ export type ModelInput =
       readonly kind: "text";
       /** @default none: nothing is cut off */
       readonly maxTokens?: number | undefined;
+      /**
+       * Texts that a request may put before its own, by name. An item is then also `{ text, prompt, cut }`, each but the text
+       * optional: a prompt in place of the model's default one, and the side on which a text is cut, `"left"` or `"right"`.
+       * @default none: items are strings
+       */
+      readonly prompts?: Readonly<Record<string, string>> | undefined;
     }
   /** `{ query: string, text: string }`, scored together. */
   | { readonly kind: "text-pair"; readonly maxTokens: number }

@@ -14,6 +14,8 @@ export interface FolderSettings {
   readonly maxTokens: number;
   /** The side on which a text is cut that is too long. */
   readonly truncationSide: "left" | "right";
+  /** Whether the tokens of a second text have a type of their own. */
+  readonly hasTypes: boolean;
   /** Whether texts are lowercased before anything else. */
   readonly isLowercased: boolean;
   readonly padId: number;
@@ -88,6 +90,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     activation: activationOf(activationName, isReranker || isMultiLabel ? "sigmoid" : "softmax", folder),
     maxTokens: maxTokensOf(config, tokenizerConfig, sentenceBert, shift),
     truncationSide: sideOf(tokenizerConfig["truncation_side"] ?? truncation?.["direction"], root),
+    hasTypes: hasTypes(tokenizerConfig),
     isLowercased: sentenceBert["do_lower_case"] === true,
     padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
     firstPosition: shift,
@@ -259,6 +262,11 @@ function promptsOf(
   if (task !== "embedding" && name !== undefined && prompts[name] !== "")
     throw new Error(`${where}: default_prompt_name of a classifier or cross-encoder is not served; set it to null.`);
   return { prompts: prompts as Readonly<Record<string, string>>, defaultPrompt: name };
+}
+
+/** Where the file does not say so, tokenizers of transformers 5 that are no model's own give none. */
+function hasTypes({ model_input_names: names, tokenizer_class: name }: Json): boolean {
+  return Array.isArray(names) ? names.includes("token_type_ids") : name !== "TokenizersBackend";
 }
 
 /** transformers builds the normalizer of BERT's tokenizers anew from the one file, where the other differs. */

@@ -156,6 +156,8 @@ export const folderTable: Readonly<Record<FolderFile, FileRules>> = {
     fields: {
       model_max_length: obeyed("the most tokens of a text"),
       truncation_side: obeyed("left: a text that is too long is cut at its start"),
+      model_input_names: obeyed("without token_type_ids every type is 0"),
+      tokenizer_class: obeyed("TokenizersBackend: the same, where model_input_names is absent"),
       padding_side: noEffect("a text's vector does not depend on its padding"),
       do_lower_case: obeyed("must agree with tokenizer.json"),
       strip_accents: obeyed("must agree with tokenizer.json"),

@@ -38,14 +38,14 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const found = await ask({ folder: path, modelFile, pooling: given, ...session }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
-  const { task, maxTokens, labels, dimensions } = found.settings;
+  const { task, maxTokens, labels, dimensions, prompts } = found.settings;
   const pooling = poolingOf(found.settings);
   const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
     workerUrl: workerModule("text-worker", import.meta.url),
     data: { folder: path, settings: found.settings, ...session },
-    input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },
+    input: task === "rerank" ? { kind: "text-pair", maxTokens } : { kind: "text", maxTokens, prompts },
     output:
       task === "rerank"
         ? { kind: "score" }

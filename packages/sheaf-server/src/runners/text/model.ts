@@ -19,7 +19,9 @@ export interface TextData extends SessionSettings {
 
 /** A text, with the folder's default prompt where it has none of its own; or a pair of a cross-encoder. */
 export type TextItem =
-  string | { readonly text: string; readonly prompt: string } | { readonly query: string; readonly text: string };
+  | string
+  | { readonly text: string; readonly prompt?: string | undefined; readonly cut?: "left" | "right" | undefined }
+  | { readonly query: string; readonly text: string };
 
 /** The result of one text: its vector, scores by label, or score, as the folder's task has it. */
 export interface TextResult {
@@ -184,13 +186,15 @@ export async function runTogether(items: readonly TextItem[], model: LoadedText)
 }
 
 function encode(item: TextItem, { tokenizer, settings }: LoadedText): EncodedText | Error {
-  const { maxTokens, padId, prompts, defaultPrompt } = settings;
+  const { maxTokens, padId, prompts, defaultPrompt, hasTypes } = settings;
   try {
-    if (typeof item !== "string" && "query" in item)
-      return { ...tokenizer.encodePair(item.query, item.text, maxTokens), from: 0 };
+    if (typeof item !== "string" && "query" in item) {
+      const { ids, types, truncated } = tokenizer.encodePair(item.query, item.text, maxTokens);
+      return { ids, types: hasTypes ? types : types.map(() => 0), truncated, from: 0 };
+    }
     const own = defaultPrompt === undefined ? "" : prompts[defaultPrompt]!;
-    const { text, prompt } = typeof item === "string" ? { text: item, prompt: own } : item;
-    const encoding = tokenizer.encode(prompt + text, maxTokens);
+    const { text, prompt = own, cut } = typeof item === "string" ? { text: item } : item;
+    const encoding = tokenizer.encode(prompt + text, maxTokens, cut);
     if (encoding.ids.length === 0) return { ids: [padId], types: [0], truncated: encoding.truncated, from: 0 };
     const [pooling] = settings.modules;
     const isLeftOut = prompt !== "" && pooling?.type === "pooling" && !pooling.includesPrompt;

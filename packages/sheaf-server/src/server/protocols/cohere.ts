@@ -12,6 +12,7 @@ import {
   vectorLength,
   type TextsToEmbed,
 } from "./embed-texts.ts";
+import { inputType } from "./prompts.ts";
 import { field, ignored, object, oneOf, required, someOf } from "./fields.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
@@ -42,13 +43,13 @@ const types = someOf<EmbeddingType>("float", "base64");
 const fields = {
   texts: required(severalTexts),
   model: embeddingModel,
-  input_type: field(
-    oneOf("search_document", "search_query", "classification", "clustering"),
-    "The vector is the same for each.",
-  ),
+  input_type: inputType,
   embedding_types: field(types, "Default: float."),
   output_dimension: vectorLength,
-  truncate: field(oneOf("END", "NONE"), "NONE refuses a text of more tokens than the model takes.", "END"),
+  truncate: field(
+    oneOf("END", "START", "NONE"),
+    "Where a text of too many tokens is cut; NONE refuses it. Default: at its end, or as AUTO_TRUNCATE says.",
+  ),
   // Sheaf's own header sets the priority.
   ...ignored("priority"),
 };
@@ -66,7 +67,7 @@ interface CohereTexts extends TextsToEmbed {
 }
 
 function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
-  const { texts, model, embedding_types, output_dimension, truncate } = embedBodies[version].read(body, "");
+  const { texts, model, input_type, embedding_types, output_dimension, truncate } = embedBodies[version].read(body, "");
   const types = embedding_types ?? (version === 1 ? undefined : (["float"] as const));
   return {
     name: model,
@@ -74,6 +75,9 @@ function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
     path: "texts",
     dimensions: output_dimension,
     dimensionsPath: "output_dimension",
+    prompt: { path: "input_type", inputType: input_type },
+    cut: truncate === "START" ? "left" : undefined,
+    truncate: truncate === undefined ? undefined : truncate !== "NONE",
     refuseTruncated: truncate === "NONE" ? '"NONE"' : undefined,
     isJson: types === undefined || types.includes("float"),
     types,

@@ -13,6 +13,7 @@ import { textSchema } from "../codec/inputs.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
+import { promptOf, withPrompt, type WantedPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
 import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
 
@@ -30,6 +31,12 @@ export interface TextsToEmbed {
   readonly dimensionsPath?: string;
   /** The user that the caller names. @default none */
   readonly user?: unknown;
+  /** @default the model's own prompt */
+  readonly prompt?: WantedPrompt | undefined;
+  /** The side on which texts are cut that are too long. @default as the model does */
+  readonly cut?: "left" | "right" | undefined;
+  /** Whether the caller asks that texts are cut. @default the setting AUTO_TRUNCATE */
+  readonly truncate?: boolean | undefined;
   /** The caller's words for a text that must not be cut, such as `false`. @default none: texts are cut */
   readonly refuseTruncated?: string | undefined;
   /** @default none */
@@ -58,10 +65,11 @@ export async function embedTexts(
   const wanted = read(jsonOf(request.body, models.settings));
   nameUser(request, wanted.user);
   const model = models.take(wanted.name, "model", embedsTexts);
-  const items = readTexts(wanted, model);
+  const items = withPrompt(readTexts(wanted, model), promptOf(wanted.prompt, model), cutOn(wanted, model));
   const length = readDimensions(wanted, model);
   checkTokenLimit(wanted.tokenLimit, model);
-  const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+  const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
+  const served = await inferEvery(model, items, options);
   const outputs = served.map(({ value }) => value);
   if (wanted.refuseTruncated !== undefined) {
     const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
@@ -73,6 +81,12 @@ export async function embedTexts(
     return wanted.isUnit === true ? ofLengthOne(vectorOf(output)) : vectorOf(output);
   });
   return { model, vectors, tokens: outputs.reduce((sum: number, output) => sum + tokensOf(output), 0) };
+}
+
+/** @throws {Problem} 422 another side than the model's own, which cannot be chosen. */
+function cutOn({ cut }: TextsToEmbed, { definition: { input } }: ServedModel): "left" | "right" | undefined {
+  if (cut !== "left" || (input.kind === "text" && input.prompts !== undefined)) return cut === "left" ? cut : undefined;
+  throw invalid("truncation_direction", '"right": the model cuts texts at their end', "left");
 }
 
 /** The field of the model; it may be left out. */

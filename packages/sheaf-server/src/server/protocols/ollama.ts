@@ -88,7 +88,7 @@ const shared = {
 const embedBody = object("an object with model and input", {
   model,
   input: required(oneOrMoreTexts),
-  truncate: field(trueOrFalse, "false refuses a text of too many tokens.", true),
+  truncate: field(trueOrFalse, "false refuses a text of too many tokens. Default: AUTO_TRUNCATE."),
   dimensions: vectorLength,
   ...shared,
 });
@@ -121,7 +121,8 @@ function readEmbed(body: unknown, models: Models): TextsToEmbed {
     texts: input,
     path: "input",
     dimensions,
-    refuseTruncated: truncate ? undefined : "false",
+    truncate,
+    refuseTruncated: truncate === false ? "false" : undefined,
     tokenLimit: limitOf(options?.num_ctx, "options.num_ctx"),
     isUnit: true,
   };

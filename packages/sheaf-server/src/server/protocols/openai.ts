@@ -7,6 +7,7 @@ import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { modelHead } from "../contract/model-head.ts";
 import { embedTexts, oneOrMoreTexts, vectorLength, type Embedded, type TextsToEmbed } from "./embed-texts.ts";
+import { inputType } from "./prompts.ts";
 import { anyText, closedObject, field, modelThat, modelParameter, oneOf, required } from "./fields.ts";
 import { inferenceHeaders } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
@@ -64,6 +65,7 @@ const embeddingsBody = closedObject("an object with model and input", {
   input: required(oneOrMoreTexts),
   encoding_format: field(oneOf("float", "base64"), "Of the vectors.", "float"),
   dimensions: vectorLength,
+  input_type: inputType,
   user: field(anyText, "With TENANT_BY=user the tenant."),
 });
 
@@ -72,9 +74,10 @@ interface Embeddings extends TextsToEmbed {
 }
 
 function readEmbeddings(body: unknown): Embeddings {
-  const { model, input, encoding_format, dimensions, user } = embeddingsBody.read(body, "");
+  const { model, input, encoding_format, dimensions, input_type: type, user } = embeddingsBody.read(body, "");
   const isBase64 = encoding_format === "base64";
-  return { name: model, texts: input, path: "input", dimensions, user, isJson: !isBase64, isBase64 };
+  const prompt = { path: "input_type", inputType: type };
+  return { name: model, texts: input, path: "input", dimensions, prompt, user, isJson: !isBase64, isBase64 };
 }
 
 function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): Buffer {

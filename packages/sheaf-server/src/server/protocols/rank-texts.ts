@@ -10,6 +10,7 @@ import { textSchema } from "../codec/inputs.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import type { Kind } from "./fields.ts";
+import { promptOf, withPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
 import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
 
@@ -27,8 +28,8 @@ export interface TextsToRank {
   readonly mostRanks: number | undefined;
   /** Logits of a cross-encoder instead of scores from 0 to 1. @default false */
   readonly isRaw?: boolean;
-  /** Whether texts of too many tokens are cut, not refused. @default true */
-  readonly truncate?: boolean;
+  /** Whether texts of too many tokens are cut, not refused. @default the setting AUTO_TRUNCATE */
+  readonly truncate?: boolean | undefined;
   /** @default none */
   readonly tokenLimit?: TokenLimit | undefined;
 }
@@ -63,7 +64,8 @@ export async function rankTexts<Wanted extends TextsToRank>(
   checkTokenLimit(wanted.tokenLimit, model);
   const isPair = model.definition.input.kind === "text-pair";
   const items = readItems(wanted, model, isPair);
-  const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+  const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
+  const served = await inferEvery(model, items, options);
   const outputs = served.map(({ value }) => value);
   if (wanted.truncate === false)
     refuseTruncated(outputs, model, (index) => {
@@ -94,7 +96,11 @@ function readItems({ query, texts, path, pathOf }: TextsToRank, model: ServedMod
   const { maxInputs, queueMaxSize } = model.settings;
   const most = Math.min(maxInputs, queueMaxSize - (isPair ? 0 : 1));
   if (texts.length > most) throw invalid(path, `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, texts);
-  if (!isPair) return [model.parse(query, "query"), ...texts.map((text, i) => model.parse(text, pathOf(i)))];
+  if (!isPair) {
+    const [asked, others] = ["query", "document"].map((inputType) => promptOf({ path: "model", inputType }, model));
+    const documents = texts.map((text, i) => model.parse(text, pathOf(i)));
+    return [...withPrompt([model.parse(query, "query")], asked), ...withPrompt(documents, others)];
+  }
   return texts.map((text, i) => {
     if (typeof text !== "string" || text === "") throw invalid(pathOf(i), "a text that is not empty", text);
     return model.parse({ query, text }, "");

@@ -1,3 +1,4 @@
+import { isTruncated } from "../codec/outputs.ts";
 import { inferLongList } from "./long-list.ts";
 import { runAs, type Load } from "../../tenants/caller.ts";
 import type { Served } from "../../cache/served.ts";
@@ -15,6 +16,7 @@ export async function inferOne(model: ServedModel, item: unknown, options: Infer
     const served = await runAs(options, loadOf(model, [item]), (asked) => model.infer(item, asked));
     const totalMs = performance.now() - startedAtMs;
     model.statistics.answered({ items: served.batchSize === 0 ? 0 : 1, totalMs, queueMs: served.queueMs });
+    if (isRefused(served, model, options)) throw tooLong(model);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
@@ -34,7 +36,11 @@ export async function inferEach(
     const outcomes = await runAs(options, loadOf(model, items), run, (all) => all);
     const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     answered(model, startedAtMs, served);
-    return outcomes;
+    return outcomes.map((outcome) =>
+      outcome.status === "fulfilled" && isRefused(outcome.value, model, options)
+        ? { status: "rejected", reason: tooLong(model) }
+        : outcome,
+    );
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
   }
@@ -57,10 +63,21 @@ export async function inferEvery(
         : model.inferAll(items, asked);
     const served = (await runAs(options, loadOf(model, items), run, (all) => all)).map(valueOf);
     answered(model, startedAtMs, served);
+    const index = served.findIndex((one) => isRefused(one, model, options));
+    if (index >= 0) throw tooLong(model, `Input ${index}`);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
   }
+}
+
+/** Whether a text was cut that must not be; a caller who says so reads the result itself. */
+const isRefused = ({ value }: Served, { settings }: ServedModel, { truncate }: InferOptions): boolean =>
+  !settings.autoTruncate && truncate === undefined && isTruncated(value);
+
+function tooLong({ definition: { input } }: ServedModel, what = "The text"): Problem {
+  const most = "maxTokens" in input && input.maxTokens !== undefined ? `${input.maxTokens} tokens` : "the model takes";
+  return new Problem("INVALID_INPUT", `${what} has more than ${most}, and AUTO_TRUNCATE is false.`);
 }
 
 function loadOf({ definition }: ServedModel, items: readonly unknown[]): Load {

@@ -5,22 +5,31 @@ import { isTruncated } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { field, integerFrom, trueOrFalse, type Field, type Kind } from "./fields.ts";
 
-// Litellm sends it with every request. Texts are cut at their end: "left" would give other results.
-const direction: Kind<"right"> = {
+// Litellm sends it with every request.
+const direction = (allowed: readonly Side[]): Kind<Side> => ({
   read(value, path) {
-    if (typeof value === "string" && value.toLowerCase() === "right") return "right";
-    throw invalid(path, '"right": texts are cut at their end', value);
+    const side = typeof value === "string" ? allowed.find((one) => one === value.toLowerCase()) : undefined;
+    if (side !== undefined) return side;
+    throw invalid(path, allowed.length > 1 ? '"right" or "left"' : '"right": texts are cut at their end', value);
   },
-  schema: () => Type.String({ enum: ["right", "Right"] }),
-};
+  schema: () => Type.String({ enum: allowed.flatMap((side) => [side, side[0]!.toUpperCase() + side.slice(1)]) }),
+});
+
+type Side = "left" | "right";
 
 /** The fields of TEI's routes about texts of too many tokens. */
 export const truncation: {
-  readonly truncate: Field<boolean>;
-  readonly truncation_direction: Field<"right" | undefined>;
+  readonly truncate: Field<boolean | undefined>;
+  readonly truncation_direction: Field<Side | undefined>;
 } = {
-  truncate: field(trueOrFalse, "false refuses a text of more tokens than the model takes.", true),
-  truncation_direction: field(direction, "Texts are cut at their end; no other direction is supported."),
+  truncate: field(trueOrFalse, "false refuses a text of more tokens than the model takes. Default: AUTO_TRUNCATE."),
+  truncation_direction: field(direction(["right"]), "Texts are cut at their end; no other direction is supported."),
+};
+
+/** The same of `/embed`, where a text may be cut at its start. */
+export const truncationOnEitherSide: typeof truncation = {
+  truncate: truncation.truncate,
+  truncation_direction: field(direction(["right", "left"]), "The side on which a text of too many tokens is cut."),
 };
 
 /**

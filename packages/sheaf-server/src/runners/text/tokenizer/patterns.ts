@@ -5,8 +5,16 @@ const wordInClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200C\\u200D";
 /** A character of a word, as Rust's regular expressions have it. */
 export const wordCharacter: string = `[${wordInClass}]`;
 
-/** ASCII's and Unicode's punctuation. */
-export const punctuation = "[\\p{P}\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]";
+/** Punctuation that is newer than the tables of Hugging Face's library. */
+const newPunctuation =
+  "\\u{61d}\\u{9fd}\\u{a76}\\u{c77}\\u{c84}\\u{1b4e}-\\u{1b4f}\\u{1b7d}-\\u{1b7f}\\u{2e43}-\\u{2e4f}\\u{2e52}-\\u{2e5d}\\u{10d6e}\\u{10ead}\\u{10ed0}" +
+  "\\u{10f55}-\\u{10f59}\\u{10f86}-\\u{10f89}\\u{111c9}\\u{113d4}-\\u{113d5}\\u{113d7}-\\u{113d8}\\u{1144b}-\\u{1144f}\\u{1145a}-\\u{1145b}\\u{1145d}" +
+  "\\u{11660}-\\u{1166c}\\u{116b9}\\u{1183b}\\u{11944}-\\u{11946}\\u{119e2}\\u{11a3f}-\\u{11a46}\\u{11a9a}-\\u{11a9c}\\u{11a9e}-\\u{11aa2}\\u{11b00}-\\u{11b09}" +
+  "\\u{11be1}\\u{11c41}-\\u{11c45}\\u{11c70}-\\u{11c71}\\u{11ef7}-\\u{11ef8}\\u{11f43}-\\u{11f4f}\\u{11fff}\\u{12ff1}-\\u{12ff2}\\u{16d6d}-\\u{16d6f}" +
+  "\\u{16e97}-\\u{16e9a}\\u{16fe2}\\u{1e5ff}\\u{1e95e}-\\u{1e95f}";
+
+/** ASCII's and Unicode's punctuation, as that library has it; for expressions with the flag `v`. */
+export const punctuation: string = `[[\\p{P}\\u166D\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]--[${newPunctuation}]]`;
 
 const escapes: Readonly<Record<string, readonly [inClass: string, alone: string]>> = {
   s: [whiteSpace, whiteSpace],

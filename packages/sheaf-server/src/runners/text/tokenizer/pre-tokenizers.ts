@@ -39,7 +39,7 @@ export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> =
     );
     return { cut, isCutBySpaces: all[0]?.isCutBySpaces ?? false };
   },
-  BertPreTokenizer: () => bySpaces(`[^${punctuation.slice(1, -1)}${whiteSpace}]+|${punctuation}`),
+  BertPreTokenizer: () => bySpaces(`[^${punctuation}${whiteSpace}]+|${punctuation}`),
   Whitespace: () => bySpaces(`${wordCharacter}+|[^${wordCharacter.slice(1, -1)}${whiteSpace}]+`),
   WhitespaceSplit: () => bySpaces("\\P{White_Space}+"),
   ByteLevel: ({ add_prefix_space: hasPrefix = true, use_regex: usesRegex = true }) => {
@@ -104,12 +104,12 @@ function* matches(text: string, pattern: RegExp): Iterable<string> {
 }
 
 function bySpaces(source: string): Made {
-  const pattern = new RegExp(source, "gu");
+  const pattern = new RegExp(source, "gv");
   return { cut: (text) => matches(text, pattern), isCutBySpaces: true };
 }
 
 function splitter(source: string, behavior: unknown): Made {
-  return { cut: splitting(new RegExp(source, "gu"), behavior, false), isCutBySpaces: false };
+  return { cut: splitting(new RegExp(source, "gv"), behavior, false), isCutBySpaces: false };
 }
 
 /** @throws {Error} a behaviour that is not known. */

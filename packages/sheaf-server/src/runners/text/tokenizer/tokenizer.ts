@@ -8,8 +8,10 @@ export interface TokenizerOptions {
   /** Lowercases texts before anything else. @default false */
   readonly isLowercased?: boolean;
   /** The side on which a text is cut that is too long. @default "right" */
-  readonly truncationSide?: "left" | "right";
+  readonly truncationSide?: Side;
 }
+
+type Side = "left" | "right";
 
 export interface Encoding {
   readonly ids: readonly number[];
@@ -33,7 +35,7 @@ export class TextTokenizer {
   readonly #isCutBySpaces: boolean;
   readonly #model: WordModel;
   readonly #templates: Templates;
-  readonly #isCutAtStart: boolean;
+  readonly #side: Side;
 
   constructor(file: Readonly<Record<string, unknown>>, options: TokenizerOptions = {}) {
     const normalize = normalizerOf(file["normalizer"]);
@@ -46,7 +48,7 @@ export class TextTokenizer {
     this.#isCutBySpaces = isCutBySpaces;
     this.#model = wordModelOf(file["model"]);
     this.#templates = templatesOf(file["post_processor"]);
-    this.#isCutAtStart = options.truncationSide === "left";
+    this.#side = options.truncationSide ?? "right";
   }
 
   /** The tokens that every text, or every pair, has beside its own. */
@@ -63,14 +65,14 @@ export class TextTokenizer {
       single.findIndex((piece) => "text" in piece),
     );
     const special = before.reduce((sum, piece) => sum + ("ids" in piece ? piece.ids.length : 0), 0);
-    return special + this.#tokens(start, Infinity).length;
+    return special + this.#tokens(start, Infinity, "right").length;
   }
 
   /** A text with its special tokens; its own are cut to the limit, at its end or its start. */
-  encode(text: string, maxTokens: number): Encoding {
+  encode(text: string, maxTokens: number, side: Side = this.#side): Encoding {
     const most = Math.max(0, maxTokens - this.specialTokens(false));
-    const own = this.#tokens(text, most);
-    const kept = this.#kept(own, most);
+    const own = this.#tokens(text, most, side);
+    const kept = keptOf(own, most, side);
     return { ...filled(this.#templates.single, [kept]), truncated: own.length > most };
   }
 
@@ -80,22 +82,17 @@ export class TextTokenizer {
    */
   encodePair(first: string, second: string, maxTokens: number): Encoding {
     const room = maxTokens - this.specialTokens(true);
-    const query = this.#tokens(first, Math.max(0, room));
+    const query = this.#tokens(first, Math.max(0, room), "right");
     const most = room - query.length;
     if (most < 1) throw new RangeError(`has more than ${Math.max(0, room - 1)} tokens, all that ${maxTokens} tokens leave beside a text`); // prettier-ignore
-    const own = this.#tokens(second, most);
-    return { ...filled(this.#templates.pair, [query, this.#kept(own, most)]), truncated: own.length > most };
-  }
-
-  #kept(ids: readonly number[], most: number): readonly number[] {
-    if (ids.length <= most) return ids;
-    return this.#isCutAtStart ? ids.slice(ids.length - most) : ids.slice(0, most);
+    const own = this.#tokens(second, most, this.#side);
+    return { ...filled(this.#templates.pair, [query, keptOf(own, most, this.#side)]), truncated: own.length > most };
   }
 
   /** A text's own tokens; more than `most` where it has more, but not all of them. */
-  #tokens(text: string, most: number): readonly number[] {
+  #tokens(text: string, most: number, side: Side): readonly number[] {
     const ids: number[] = [];
-    const limit = this.#isCutAtStart ? Infinity : most;
+    const limit = side === "left" ? Infinity : most;
     let isStart = true;
     for (const section of this.#raw(text)) {
       if (ids.length > limit) break;
@@ -123,6 +120,11 @@ export class TextTokenizer {
       from += slice.length;
     }
   }
+}
+
+function keptOf(ids: readonly number[], most: number, side: Side): readonly number[] {
+  if (ids.length <= most) return ids;
+  return side === "left" ? ids.slice(ids.length - most) : ids.slice(0, most);
 }
 
 /** Cuts a long text before spaces between two letters or digits of ASCII: no normalizer reads across one. */

@@ -59,9 +59,9 @@ export async function embedAll(models: Models, request: FastifyRequest, reply: F
     throw invalid("inputs", `an array of at most ${settings.maxInputs} texts (MAX_INPUTS)`, inputs);
   const pathOf = (index: number): string => (Array.isArray(inputs) ? `inputs[${index}]` : "inputs");
   const items = texts.map((text, index) => model.parse(text, pathOf(index)));
-  const served = await inferEvery(model, items, callOptionsOf(request, settings));
+  const served = await inferEvery(model, items, { ...callOptionsOf(request, settings), truncate });
   const outputs = served.map(({ value }) => value);
-  if (!truncate) refuseTruncated(outputs, model, pathOf);
+  if (truncate === false) refuseTruncated(outputs, model, pathOf);
   const bare: Tensors = { ...(definition.output as Tensors), isBare: true };
   const rows = commaSeparated(outputs.map((output) => outputJson(output, bare)));
   return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));

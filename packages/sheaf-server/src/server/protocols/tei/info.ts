@@ -25,7 +25,7 @@ export function infoOf(models: Models): object {
     max_batch_tokens: definition.maxBatchWeight ?? maxBatchSize * maxInputLength,
     max_batch_requests: maxBatchSize,
     max_client_batch_size: settings.maxInputs,
-    auto_truncate: true,
+    auto_truncate: settings.autoTruncate,
     tokenization_workers: settings.workers,
     version: packageVersion(),
     sha: null,

@@ -28,7 +28,7 @@ interface TextsToPredict {
   /** One sequence, whose reply is not in a list. */
   readonly isSingle: boolean;
   readonly isRaw: boolean;
-  readonly truncate: boolean;
+  readonly truncate: boolean | undefined;
   /** Most labels of a text; undefined: all. */
   readonly mostLabels: number | undefined;
   /** A request of the Hub's clients, whose reply is a list for each text, also for a single one. */
@@ -114,9 +114,12 @@ export async function predict(models: Models, request: FastifyRequest, reply: Fa
   const wanted = readPredict(jsonOf(request.body, models.settings));
   const model = models.take(wanted.name, "model", classifies);
   const items = readItems(wanted, model);
-  const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+  const served = await inferEvery(model, items, {
+    ...callOptionsOf(request, model.settings),
+    truncate: wanted.truncate,
+  });
   const outputs = served.map(({ value }) => value);
-  if (!wanted.truncate) refuseTruncated(outputs, model, wanted.pathOf);
+  if (wanted.truncate === false) refuseTruncated(outputs, model, wanted.pathOf);
   const predictions = outputs.map((output) => predictionsOf(output, model, wanted));
   const body = wanted.isSingle && !wanted.isOfHub ? predictions[0] : predictions;
   return reply.type("application/json").send(JSON.stringify(body));

@@ -13,7 +13,8 @@ import {
   type TextsToEmbed,
 } from "../embed-texts.ts";
 import { field, object, required, trueOrFalse } from "../fields.ts";
-import { truncation } from "../truncation.ts";
+import { promptName } from "../prompts.ts";
+import { truncationOnEitherSide } from "../truncation.ts";
 import { embedAll, embedAllSchema } from "./embed-all.ts";
 import { infoOf, infoSchema } from "./info.ts";
 import { predict, predictSchema } from "./predict.ts";
@@ -47,17 +48,29 @@ const embedBody = object("an object with inputs", {
   model: embeddingModel,
   normalize: field(trueOrFalse, "Vectors of length 1; false leaves them as the model makes them.", true),
   dimensions: vectorLength,
-  ...truncation,
+  prompt_name: promptName,
+  ...truncationOnEitherSide,
 });
 
 function readEmbed(body: unknown): TextsToEmbed {
-  const { inputs, model, normalize, dimensions, truncate } = embedBody.read(body, "");
+  const {
+    inputs,
+    model,
+    normalize,
+    dimensions,
+    prompt_name: name,
+    truncate,
+    truncation_direction,
+  } = embedBody.read(body, "");
   return {
     name: model,
     texts: inputs,
     path: "inputs",
     dimensions,
-    refuseTruncated: truncate ? undefined : "false",
+    prompt: { path: "prompt_name", name },
+    cut: truncation_direction,
+    truncate,
+    refuseTruncated: truncate === false ? "false" : undefined,
     isUnit: normalize,
   };
 }

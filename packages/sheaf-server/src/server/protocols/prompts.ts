@@ -1,0 +1,67 @@
+import type { ServedModel } from "../models/served-model.ts";
+import { invalid } from "../../problems/problem.ts";
+import { anyText, field, oneOf, type Field } from "./fields.ts";
+
+/** A prompt that a request asks for: by its name, or by what its texts are. */
+export interface WantedPrompt {
+  /** Path of the field. */
+  readonly path: string;
+  readonly name?: string | undefined;
+  readonly inputType?: string | undefined;
+}
+
+/** The names that prompts have for what a text is, as sentence-transformers looks for them. */
+const promptNames: Readonly<Record<string, readonly string[]>> = {
+  query: ["query"],
+  search_query: ["search_query", "query"],
+  "retrieval.query": ["retrieval.query", "query"],
+  document: ["document", "passage", "corpus"],
+  passage: ["passage", "document", "corpus"],
+  search_document: ["search_document", "document", "passage", "corpus"],
+  "retrieval.passage": ["retrieval.passage", "passage", "document", "corpus"],
+};
+
+/** What a text is, by the words of Cohere, Jina and Voyage. */
+export const inputType: Field<string | undefined> = field(
+  oneOf(...Object.keys(promptNames), "classification", "clustering"),
+  "What the texts are: the model's prompt for it goes before each. A model without prompts gives the same vector for each.",
+);
+
+export const promptName: Field<string | undefined> = field(
+  anyText,
+  "One of the model's prompts, which goes before each text. Default: the model's own default.",
+);
+
+/**
+ * The text that goes before a request's texts; undefined: the model's default.
+ * @throws {Problem} 422 a prompt that the model lacks
+ */
+export function promptOf(
+  wanted: WantedPrompt | undefined,
+  { name: model, definition: { input } }: ServedModel,
+): string | undefined {
+  const prompts = (input.kind === "text" ? input.prompts : undefined) ?? {};
+  const names = Object.keys(prompts);
+  if (wanted?.name !== undefined) {
+    if (Object.hasOwn(prompts, wanted.name)) return prompts[wanted.name];
+    const expected = names.length === 0 ? `absent: ${model} has no prompts` : `one of ${names.join(", ")}`;
+    throw invalid(wanted.path, expected, wanted.name);
+  }
+  const type = wanted?.inputType;
+  if (type === undefined || names.every((name) => prompts[name] === "")) return undefined;
+  const known = Object.hasOwn(promptNames, type) ? promptNames[type] : undefined;
+  const found = (known ?? [type]).find((name) => Object.hasOwn(prompts, name));
+  if (found !== undefined) return prompts[found];
+  // A query or a document without a prompt of its own has none, and not the default one.
+  if (known !== undefined) return "";
+  throw invalid(wanted!.path, `a type that ${model} has a prompt for (${names.join(", ")})`, type);
+}
+
+/** Items of texts with a prompt and a side to cut on. */
+export function withPrompt(
+  items: readonly unknown[],
+  prompt: string | undefined,
+  cut?: "left" | "right",
+): readonly unknown[] {
+  return prompt === undefined && cut === undefined ? items : items.map((text) => ({ text, prompt, cut }));
+}
