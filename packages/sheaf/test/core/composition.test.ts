@@ -28,7 +28,7 @@ const item = (weight: number, some: Partial<Candidate> = {}): Candidate => ({
   tier: 1,
   weight,
   arrivedAtMs: 0,
-  deadlineMs: Infinity,
+  deadlineAtMs: Infinity,
   dueAtMs: Infinity,
   ...some,
 });
@@ -66,10 +66,10 @@ test("a heavy item's turn comes by waiting alone", () => {
 
 test("no item makes another late that could be in time", () => {
   // Together they take 10.8 ms.
-  assert.deepEqual(chosen([item(20, { deadlineMs: 10.5 }), item(20)]), [20]);
-  assert.deepEqual(chosen([item(20, { deadlineMs: 10.9 }), item(20)]), [20, 20]);
+  assert.deepEqual(chosen([item(20, { deadlineAtMs: 10.5 }), item(20)]), [20]);
+  assert.deepEqual(chosen([item(20, { deadlineAtMs: 10.9 }), item(20)]), [20, 20]);
   assert.deepEqual(
-    chosen([item(20, { deadlineMs: 5 }), item(20)]),
+    chosen([item(20, { deadlineAtMs: 5 }), item(20)]),
     [20, 20],
     "one that is late anyway holds nobody up",
   );
@@ -115,11 +115,11 @@ function drained({ items, cost, padded }: Small, first: readonly Candidate[]): n
   for (let batch = first; left.length > 0;) {
     nowMs += runMsOf(batch, padded);
     for (const each of batch) {
-      const isLate = nowMs > each.deadlineMs + 1e-6;
-      loss += each.deadlineMs === Infinity ? (nowMs - each.arrivedAtMs) / runMsOf([each], padded) : isLate ? 1 : 0;
+      const isLate = nowMs > each.deadlineAtMs + 1e-6;
+      loss += each.deadlineAtMs === Infinity ? (nowMs - each.arrivedAtMs) / runMsOf([each], padded) : isLate ? 1 : 0;
     }
     left = left.filter((each) => !batch.includes(each));
-    const canMakeIt = left.filter((each) => nowMs + runMsOf([each], padded) <= each.deadlineMs);
+    const canMakeIt = left.filter((each) => nowMs + runMsOf([each], padded) <= each.deadlineAtMs);
     if (canMakeIt.length < left.length) {
       loss += left.length - canMakeIt.length;
       left = canMakeIt;
@@ -145,7 +145,7 @@ for (const padded of [false, true])
         const items = Array.from({ length: 2 + Math.floor(7 * random.uniform()) }, () => {
           const weight = Math.max(1, Math.min(8192, Math.round(40 * Math.exp(1.682 * random.normal()))));
           const arrivedAtMs = -20 * random.uniform();
-          return item(weight, { arrivedAtMs, deadlineMs: arrivedAtMs + times * (fixedMs + perWeightMs * weight) });
+          return item(weight, { arrivedAtMs, deadlineAtMs: arrivedAtMs + times * (fixedMs + perWeightMs * weight) });
         }).sort((a, b) => a.arrivedAtMs - b.arrivedAtMs);
         const small = { items, cost, padded };
         losses.own += drained(small, choice(small, 0));

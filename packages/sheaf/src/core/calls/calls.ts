@@ -53,7 +53,7 @@ export function callsOf<In, Out>(
         const chunk = queue.tail(laneQueue, epochs.current);
         if (target !== chunk) target = chunk as unknown as Chunk;
         const promise = new Promise<Out>(capture);
-        queue.fill(chunk, laneQueue, item, scheduler.stampMs);
+        queue.fill(chunk, laneQueue, item, scheduler.burstAtMs);
         return promise;
       }
     }
@@ -74,7 +74,7 @@ export function callsOf<In, Out>(
     const chunk = queue.tail(laneQueue!, epochs.current);
     if (target !== chunk) target = chunk as unknown as Chunk;
     const promise = new Promise<Out>(capture);
-    queue.fill(chunk, laneQueue!, item, scheduler.stampMs);
+    queue.fill(chunk, laneQueue!, item, scheduler.burstAtMs);
     queue.tenants!.entered(chunk, chunk.count - 1, tenant);
     return promise;
   };
@@ -98,11 +98,11 @@ export function callsOf<In, Out>(
     if (isObject) checkCallOptions(callOptions);
     const watched = signal as unknown as AbortSignalLike | undefined;
     admission.checkOpen(items, watched);
-    const arrivedAtMs = scheduler.stampMs;
+    const arrivedAtMs = scheduler.burstAtMs;
     const lane = laneOf(priority);
     const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
-    const deadlineMs = arrivedAtMs + waitMs;
-    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
+    const deadlineAtMs = arrivedAtMs + waitMs;
+    return { lane, signal: watched, deadlineAtMs, arrivedAtMs, tag, alone };
   };
 
   const detailed = (item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>> =>

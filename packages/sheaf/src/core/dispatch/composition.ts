@@ -8,7 +8,7 @@ export interface Candidate {
   readonly weight: number;
   readonly arrivedAtMs: number;
   /** `Infinity` without one. */
-  readonly deadlineMs: number;
+  readonly deadlineAtMs: number;
   /** From then on no newer item of its tier goes before it. */
   readonly dueAtMs: number;
   /** Items of one order, which may go only after those of the same that came before; undefined without. */
@@ -68,7 +68,7 @@ export function compose<T extends Candidate>(
       urgent = Math.min(urgent, lastOf.get(order) ?? Infinity);
       lastOf.set(order, urgent);
     }
-    return { candidate, place, loneMs, urgent, canMakeIt: nowMs + caution * loneMs <= candidate.deadlineMs };
+    return { candidate, place, loneMs, urgent, canMakeIt: nowMs + caution * loneMs <= candidate.deadlineAtMs };
   });
   inTurn.sort(
     (a, b) => a.candidate.tier - b.candidate.tier || (a.urgent === b.urgent ? a.place - b.place : b.urgent - a.urgent),
@@ -79,7 +79,7 @@ export function compose<T extends Candidate>(
   let weight = 0;
   let heaviest = 0;
   let runMs = 0;
-  let firstDeadlineMs = Infinity;
+  let firstDeadlineAtMs = Infinity;
   for (const { candidate, loneMs, canMakeIt } of inTurn) {
     if (chosen.length >= maxBatchSize) break;
     const size = chosen.length + 1;
@@ -89,11 +89,11 @@ export function compose<T extends Candidate>(
     const addsMs = withItMs - runMs;
     const left = inTurn.length - chosen.length;
     // One that is late anyway must not keep the others from being in time.
-    const deadlineMs = canMakeIt ? Math.min(firstDeadlineMs, candidate.deadlineMs) : firstDeadlineMs;
+    const deadlineAtMs = canMakeIt ? Math.min(firstDeadlineAtMs, candidate.deadlineAtMs) : firstDeadlineAtMs;
     const fits =
       withItMs <= targetMs &&
       (addsMs <= joinShare * loneMs || addsMs * chosen.length <= (loneMs - addsMs) * left) &&
-      nowMs + caution * withItMs <= deadlineMs &&
+      nowMs + caution * withItMs <= deadlineAtMs &&
       (padded ? withItHeaviest * size : withItWeight) <= maxBatchWeight;
     if ((size > 1 && !fits) || passedOrders.has(candidate.order)) {
       if (candidate.order !== undefined) passedOrders.add(candidate.order);
@@ -103,7 +103,7 @@ export function compose<T extends Candidate>(
     weight = withItWeight;
     heaviest = withItHeaviest;
     runMs = withItMs;
-    firstDeadlineMs = deadlineMs;
+    firstDeadlineAtMs = deadlineAtMs;
   }
   return chosen;
 }

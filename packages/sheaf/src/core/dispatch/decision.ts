@@ -78,7 +78,7 @@ export class Decisions<In, Out> {
     // Bulk that others overtake is old: it must not count as a batch that has been held long enough.
     const interactiveAtMs = group.laneQueue(1).oldestAtMs();
     const view = this.#view(nowMs, Math.max(1, freeSlots)); // for a prefetched batch, the slot that will be free next
-    const deadlineAtMs = this.#shedding.firstDeadlineMs(group);
+    const deadlineAtMs = this.#shedding.firstDeadlineAtMs(group);
     view.waiting = waiting;
     view.deadlineAtMs = deadlineAtMs;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;

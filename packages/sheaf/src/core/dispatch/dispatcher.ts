@@ -295,14 +295,14 @@ const expectedMsOf = <In>({ size, weights }: Run<In>, cost: CostModel): number =
   weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
 
 function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
-  if (batch.arrivalsMs === undefined) {
+  if (batch.arrivalsAtMs === undefined) {
     const waitMs = startedAtMs - batch.firstAtMs;
     return { mean: waitMs, max: waitMs };
   }
   let total = 0;
   let earliest = startedAtMs;
   for (let i = 0; i < batch.count; i++) {
-    const arrivedAtMs = batch.arrivalsMs[i]!;
+    const arrivedAtMs = batch.arrivalsAtMs[i]!;
     total += Math.max(0, startedAtMs - arrivedAtMs); // a caller who joined it while it ran did not wait
     if (arrivedAtMs < earliest) earliest = arrivedAtMs;
   }

@@ -55,7 +55,7 @@ export class LoadShedding<In, Out> {
    * be in time.
    */
   shed(group: Group<In>, nowMs: number): boolean {
-    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
+    if (this.#calls.cancellation.nextDeadlineAtMs === Infinity) return false;
     const { waiting } = group;
     if (choosesByWeight(this.#settings, this.#cost)) this.#shedByWeight(group, nowMs);
     else this.#shedBySize(group, nowMs);
@@ -68,7 +68,7 @@ export class LoadShedding<In, Out> {
     group.everyChunk((chunk) => {
       this.#calls.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
         const ownMs = likelyMs(chunk.weights?.[index] ?? 1);
-        if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesMs![index]!) return false;
+        if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesAtMs![index]!) return false;
         this.#calls.expired(chunk, index, ownMs);
         return true;
       });
@@ -82,26 +82,26 @@ export class LoadShedding<In, Out> {
     const caution = this.#timesExpected(Math.min(noise, 2 * steadyNoise - noise));
     const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, this.#settings.maxBatchSize));
     const allMs = runMs(group.waiting);
-    if (cancellation.nextDeadlineMs >= nowMs + allMs) return;
-    const lateMs: number[] = [];
+    if (cancellation.nextDeadlineAtMs >= nowMs + allMs) return;
+    const lateAtMs: number[] = [];
     group.everyChunk((chunk) =>
       cancellation.eachLate(chunk, nowMs + allMs, (index) => {
-        lateMs.push(chunk.deadlinesMs![index]!);
+        lateAtMs.push(chunk.deadlinesAtMs![index]!);
         return false;
       }),
     );
-    lateMs.sort((a, b) => b - a);
+    lateAtMs.sort((a, b) => b - a);
     // Without the others the batch is smaller, and over earlier.
-    const others = group.waiting - lateMs.length;
+    const others = group.waiting - lateAtMs.length;
     let kept = 0;
-    while (kept < lateMs.length && nowMs + runMs(others + kept + 1) < lateMs[kept]!) kept++;
-    const droppedMs = lateMs[kept];
-    if (droppedMs === undefined) return;
+    while (kept < lateAtMs.length && nowMs + runMs(others + kept + 1) < lateAtMs[kept]!) kept++;
+    const droppedAtMs = lateAtMs[kept];
+    if (droppedAtMs === undefined) return;
     const likelyMs = runMs(others + kept + 1);
-    let sameKept = kept - lateMs.indexOf(droppedMs);
+    let sameKept = kept - lateAtMs.indexOf(droppedAtMs);
     group.everyChunk((chunk) =>
-      cancellation.eachLate(chunk, droppedMs, (index) => {
-        if (group.waiting === 1 || (droppedMs === chunk.deadlinesMs![index] && sameKept-- > 0)) return false;
+      cancellation.eachLate(chunk, droppedAtMs, (index) => {
+        if (group.waiting === 1 || (droppedAtMs === chunk.deadlinesAtMs![index] && sameKept-- > 0)) return false;
         this.#calls.expired(chunk, index, likelyMs);
         return true;
       }),
@@ -109,13 +109,13 @@ export class LoadShedding<In, Out> {
   }
 
   /** The first deadline of the group's next items, or a moment before it. */
-  firstDeadlineMs(group: Group<In>): number {
-    return this.#calls.cancellation.nextDeadlineMs === Infinity ? Infinity : group.firstDeadlineMs();
+  firstDeadlineAtMs(group: Group<In>): number {
+    return this.#calls.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
   }
 
   /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
-  lastChanceAtMs(deadlineMs: number, runMs: number): number {
+  lastChanceAtMs(deadlineAtMs: number, runMs: number): number {
     const likelyMs = this.caution * runMs;
-    return likelyMs > 0 ? deadlineMs - likelyMs - 1 : Infinity;
+    return likelyMs > 0 ? deadlineAtMs - likelyMs - 1 : Infinity;
   }
 }

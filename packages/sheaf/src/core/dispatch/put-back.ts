@@ -25,12 +25,12 @@ export function putBack<In>(
   batch: Chunk<In>,
   { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
 ): void {
-  const isPast = (deadlineMs: number, arrivedAtMs: number): boolean =>
-    deadlineMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineMs <= pace.pausedUntilMs;
+  const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
+    deadlineAtMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= pace.pausedUntilMs;
   const isOver = (chunk: Chunk<In>, index: number): boolean =>
     chunk.settlers[index] !== undefined &&
     ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
-      isPast(chunk.deadlinesMs?.[index] ?? Infinity, chunk.arrivedAtMs(index)));
+      isPast(chunk.deadlinesAtMs?.[index] ?? Infinity, chunk.arrivedAtMs(index)));
   const endIn = (chunk: Chunk<In>): void => {
     // Another caller of the same item may take the place of one who leaves.
     for (let i = 0; i < chunk.count; i++) while (isOver(chunk, i)) settlement.withdraw(chunk, i, error, "error");
@@ -38,6 +38,6 @@ export function putBack<In>(
   endIn(batch);
   entrance.rejoin(batch);
   queue.putBack(batch, group, batchId);
-  const isDue = settlement.cancellation.nextDeadlineMs <= pace.pausedUntilMs;
+  const isDue = settlement.cancellation.nextDeadlineAtMs <= pace.pausedUntilMs;
   if (isDue || pace.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
 }

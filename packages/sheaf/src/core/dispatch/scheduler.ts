@@ -55,7 +55,7 @@ export interface SchedulerParts<In, Out> {
  */
 export class Scheduler<In, Out> {
   /** Arrival time of the current burst. */
-  stampMs = 0;
+  burstAtMs = 0;
   /** False until the executor is ready: nothing is dispatched. */
   open = false;
   readonly #parts: SchedulerParts<In, Out>;
@@ -91,11 +91,11 @@ export class Scheduler<In, Out> {
     else void this.#loop();
   }
 
-  /** Notes `count` items that are about to enter the queue; `stampMs` is their arrival time. */
+  /** Notes `count` items that are about to enter the queue; `burstAtMs` is their arrival time. */
   arriving(count: number): void {
     // Not every wake-up is an arrival: a burst that a flush or an abort began has no stamp yet.
     if (this.#arrivals === 0) {
-      this.stampMs = this.#clock.now();
+      this.burstAtMs = this.#clock.now();
       this.wake();
     }
     this.#arrivals += count;
@@ -166,8 +166,8 @@ export class Scheduler<In, Out> {
     this.#bursting = false;
     const arrivals = this.#arrivals;
     this.#arrivals = 0;
-    if (arrivals > 0) this.#decisions.arrived(arrivals, this.stampMs, this.#freeSlots());
-    this.#atTurnEnd(this.stampMs);
+    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burstAtMs, this.#freeSlots());
+    this.#atTurnEnd(this.burstAtMs);
     this.#keepWatch();
   }
 
@@ -273,8 +273,8 @@ export class Scheduler<In, Out> {
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     seat?.spend(nowMs, batch.count, weight);
     group.held = false;
-    const firstDeadlineMs = batch.deadlinesMs?.[0];
-    if (firstDeadlineMs !== undefined) demand.due(firstDeadlineMs - batch.arrivedAtMs(0));
+    const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];
+    if (firstDeadlineAtMs !== undefined) demand.due(firstDeadlineAtMs - batch.arrivedAtMs(0));
     const taken = { size: batch.count, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
     dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
@@ -284,7 +284,10 @@ export class Scheduler<In, Out> {
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
     const { settlement, admission } = this.#parts;
-    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters?.earliestDeadlineMs ?? Infinity);
+    const atMs = Math.min(
+      settlement.cancellation.nextDeadlineAtMs,
+      admission.waiters?.earliestDeadlineAtMs ?? Infinity,
+    );
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }

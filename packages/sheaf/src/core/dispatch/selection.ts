@@ -284,7 +284,7 @@ class Place<In> implements Candidate {
   readonly tier: number;
   readonly weight: number;
   readonly arrivedAtMs: number;
-  readonly deadlineMs: number;
+  readonly deadlineAtMs: number;
   readonly dueAtMs: number;
   readonly order: unknown;
   readonly payer: Account | undefined;
@@ -299,8 +299,8 @@ class Place<In> implements Candidate {
     const arrivedAtMs = chunk.arrivedAtMs(index);
     this.arrivedAtMs = newestFirst ? nowMs : arrivedAtMs;
     this.tier = lane === 2 && nowMs - arrivedAtMs >= bulkPromotionMs ? 1 : lane;
-    this.deadlineMs = chunk.deadlinesMs?.[index] ?? Infinity;
-    this.dueAtMs = newestFirst ? Infinity : chunk.duesMs![index]!;
+    this.deadlineAtMs = chunk.deadlinesAtMs?.[index] ?? Infinity;
+    this.dueAtMs = newestFirst ? Infinity : chunk.duesAtMs![index]!;
     this.order = chunk.refs?.[index]?.order;
   }
 }

@@ -77,7 +77,7 @@ export class StandingOverload<In> {
     this.#look(nowMs, runMs);
     if (this.sinceMs === undefined) return false;
     const limitMs = this.#limitMs(runMs);
-    group.tooOldMs = nowMs - limitMs;
+    group.tooOldAtMs = nowMs - limitMs;
     return waitedMs > limitMs;
   }
 

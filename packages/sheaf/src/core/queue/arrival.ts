@@ -18,7 +18,7 @@ export interface Terms {
   readonly lane: Lane;
   readonly signal: AbortSignalLike | undefined;
   /** `Infinity` without a timeout. */
-  readonly deadlineMs: number;
+  readonly deadlineAtMs: number;
   readonly arrivedAtMs: number;
   readonly tag: unknown;
   readonly alone: boolean;

@@ -11,7 +11,7 @@ export interface Withdrawals<In> {
 /** Watches the signals and deadlines of waiting and running calls, and reports the calls whose caller has left. */
 export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
-  nextDeadlineMs: number = Infinity;
+  nextDeadlineAtMs: number = Infinity;
   #aborts: AbortListeners | undefined;
   readonly #report: Withdrawals<In>;
   /** Chunks in which a live entry may have a deadline. */
@@ -36,11 +36,11 @@ export class Cancellation<In> {
   }
 
   deadline(chunk: Chunk<In>, index: number, atMs: number): void {
-    (chunk.deadlinesMs ??= [])[index] = atMs;
-    if (atMs < chunk.earliestDeadlineMs) chunk.earliestDeadlineMs = atMs;
-    const isLast = index === chunk.count - 1 && atMs >= chunk.latestDeadlineMs;
-    chunk.latestDeadlineMs = isLast ? atMs : Infinity;
-    if (atMs < this.nextDeadlineMs) this.nextDeadlineMs = atMs;
+    (chunk.deadlinesAtMs ??= [])[index] = atMs;
+    if (atMs < chunk.earliestDeadlineAtMs) chunk.earliestDeadlineAtMs = atMs;
+    const isLast = index === chunk.count - 1 && atMs >= chunk.latestDeadlineAtMs;
+    chunk.latestDeadlineAtMs = isLast ? atMs : Infinity;
+    if (atMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = atMs;
     this.#timed.add(chunk);
   }
 
@@ -48,8 +48,8 @@ export class Cancellation<In> {
   move(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
     const signal = from.signals?.[index];
     if (signal !== undefined) this.signal(to, at, signal);
-    const deadlineMs = from.deadlinesMs?.[index];
-    if (deadlineMs !== undefined) this.deadline(to, at, deadlineMs);
+    const deadlineAtMs = from.deadlinesAtMs?.[index];
+    if (deadlineAtMs !== undefined) this.deadline(to, at, deadlineAtMs);
   }
 
   /** The entry is no longer live: it has settled, or has moved. */
@@ -64,30 +64,30 @@ export class Cancellation<In> {
       for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);
       chunk.listeners = undefined;
     }
-    if (chunk.deadlinesMs !== undefined) this.#timed.delete(chunk);
-    if (this.#timed.size === 0) this.nextDeadlineMs = Infinity;
+    if (chunk.deadlinesAtMs !== undefined) this.#timed.delete(chunk);
+    if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
   }
 
   /** Reports every live entry whose deadline has come. A listener of a run's signal may call the batcher meanwhile. */
   expire(nowMs: number): void {
-    this.nextDeadlineMs = Infinity;
+    this.nextDeadlineAtMs = Infinity;
     for (const chunk of this.#timed) {
       this.eachLate(chunk, nowMs, (index) => this.#report.expired(chunk, index));
-      if (chunk.earliestDeadlineMs < this.nextDeadlineMs) this.nextDeadlineMs = chunk.earliestDeadlineMs;
+      if (chunk.earliestDeadlineAtMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = chunk.earliestDeadlineAtMs;
     }
-    if (this.#timed.size === 0) this.nextDeadlineMs = Infinity;
+    if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
   }
 
   /** Calls back with the live entries whose deadline is not after `atMs`; the visitor withdraws the caller, or returns false. */
   eachLate(chunk: Chunk<In>, atMs: number, visit: (index: number) => unknown): void {
-    if (chunk.earliestDeadlineMs > atMs) return;
-    const deadlinesMs = chunk.deadlinesMs!;
-    chunk.earliestDeadlineMs = Infinity;
+    if (chunk.earliestDeadlineAtMs > atMs) return;
+    const deadlinesAtMs = chunk.deadlinesAtMs!;
+    chunk.earliestDeadlineAtMs = Infinity;
     for (let i = 0; i < chunk.count; i++) {
       // A duplicate may take the place of a caller who left: look again until nothing changes.
-      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= atMs && visit(i) !== false);
-      if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < chunk.earliestDeadlineMs)
-        chunk.earliestDeadlineMs = deadlinesMs[i]!;
+      while (chunk.settlers[i] !== undefined && deadlinesAtMs[i]! <= atMs && visit(i) !== false);
+      if (chunk.settlers[i] !== undefined && deadlinesAtMs[i]! < chunk.earliestDeadlineAtMs)
+        chunk.earliestDeadlineAtMs = deadlinesAtMs[i]!;
     }
   }
 

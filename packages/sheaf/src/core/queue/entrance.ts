@@ -234,9 +234,9 @@ export class Entrance<In, Out> {
     return true;
   }
 
-  #note(chunk: Chunk<In>, index: number, { signal, deadlineMs, tag }: Terms): void {
+  #note(chunk: Chunk<In>, index: number, { signal, deadlineAtMs, tag }: Terms): void {
     if (signal !== undefined) this.#calls.cancellation.signal(chunk, index, signal);
-    if (deadlineMs !== Infinity) this.#calls.cancellation.deadline(chunk, index, deadlineMs);
+    if (deadlineAtMs !== Infinity) this.#calls.cancellation.deadline(chunk, index, deadlineAtMs);
     if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
   }
 

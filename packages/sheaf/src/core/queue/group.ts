@@ -14,7 +14,7 @@ export class Group<In = unknown> {
   /** Under standing overload: its newest items go first, in each lane but bulk. */
   newestFirst = false;
   /** Then items that arrived before this moment have waited for too long. */
-  tooOldMs: number = -Infinity;
+  tooOldAtMs: number = -Infinity;
   /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
   /** Which of the two, the last one if both. */
@@ -54,11 +54,11 @@ export class Group<In = unknown> {
   }
 
   /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
-  firstDeadlineMs(): number {
+  firstDeadlineAtMs(): number {
     let firstMs = Infinity;
     for (const { head, blocked } of this.laneQueues) {
-      if (head !== undefined) firstMs = Math.min(firstMs, head.firstDeadlineMs());
-      for (const { chunk } of blocked?.ready ?? []) firstMs = Math.min(firstMs, chunk.earliestDeadlineMs);
+      if (head !== undefined) firstMs = Math.min(firstMs, head.firstDeadlineAtMs());
+      for (const { chunk } of blocked?.ready ?? []) firstMs = Math.min(firstMs, chunk.earliestDeadlineAtMs);
     }
     return firstMs;
   }

@@ -62,10 +62,10 @@ class LateGate<In, Out> {
    * @throws {BatcherError} `QUEUE_FULL`
    */
   check(items: number, terms: Terms, arrival: Arrival<In> | undefined): void {
-    const { lane, arrivedAtMs, deadlineMs } = terms;
+    const { lane, arrivedAtMs, deadlineAtMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
     const { weight, tenant } = arrival ?? {};
-    if (refuseLate === Infinity || deadlineMs === Infinity || !this.#admission.hasRoomFor(tenant)) return;
+    if (refuseLate === Infinity || deadlineAtMs === Infinity || !this.#admission.hasRoomFor(tenant)) return;
     const inLane = this.#queue.ahead(lane) + (this.#admission.waiters?.items ?? 0);
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
@@ -81,7 +81,7 @@ class LateGate<In, Out> {
       overload && inOrderMs !== undefined
         ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)
         : inOrderMs;
-    const timeoutMs = Math.round((deadlineMs - arrivedAtMs) * 1000) / 1000;
+    const timeoutMs = Math.round((deadlineAtMs - arrivedAtMs) * 1000) / 1000;
     const limitMs = refuseLate * timeoutMs;
     if (expectedMs === undefined || expectedMs <= limitMs) return;
     if (bySize && !overload && mayBeWithin(limitMs, this.#cost, this.#settings, ahead + items - 1, restsMs)) return;

@@ -253,7 +253,7 @@ export class Queue<In> {
       else (to.epochs = new Array<Epoch>(at).fill(to.epoch))[at] = epoch;
     }
     to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
-    if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesMs![index]!);
+    if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesAtMs![index]!);
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
     if (from.putBacks?.[index] !== undefined) (to.putBacks ??= [])[at] = from.putBacks[index];

@@ -40,7 +40,7 @@ export class Settlement<In> implements Withdrawals<In> {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
       return;
     }
-    const { settlers, arrivalsMs, count, refs } = chunk;
+    const { settlers, arrivalsAtMs, count, refs } = chunk;
     let ok = 0;
     try {
       for (let i = 0; i < count; i++) {
@@ -55,12 +55,12 @@ export class Settlement<In> implements Withdrawals<In> {
         ref?.leaveDedupe?.(ref);
         settlers[i] = undefined;
         ok++;
-        if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
+        if (arrivalsAtMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsAtMs[i]!);
         if (typeof settler === "function") settler(result);
         else settler.fulfil(result, chunk as Chunk, i, nowMs);
       }
     } finally {
-      if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
+      if (arrivalsAtMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
       this.tally.ok += ok;
       chunk.live -= ok;
       chunk.epoch.settled(ok);
@@ -126,7 +126,7 @@ export class Settlement<In> implements Withdrawals<In> {
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
   expired(chunk: Chunk<In>, index: number, likelyMs?: number): void {
-    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
+    const timeoutMs = chunk.deadlinesAtMs![index]! - chunk.arrivedAtMs(index);
     const error =
       likelyMs === undefined
         ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined)
@@ -158,7 +158,7 @@ export class Settlement<In> implements Withdrawals<In> {
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
     chunk.arriveAt(index, duplicates.arrivedAtMs(successor));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
-    if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
+    if (chunk.deadlinesAtMs !== undefined) chunk.deadlinesAtMs[index] = Infinity;
     if (chunk.tags !== undefined) chunk.tags[index] = undefined;
     if (duplicates.tags?.[successor] !== undefined) {
       (chunk.tags ??= [])[index] = duplicates.tags[successor];

@@ -46,7 +46,7 @@ export class Waiters<In> {
   /** Items that they hold. */
   items = 0;
   /** A lower bound of their deadlines. */
-  earliestDeadlineMs: number = Infinity;
+  earliestDeadlineAtMs: number = Infinity;
   /** In order of arrival; a Set, because a caller in the middle can leave. */
   readonly #waiting: Set<Waiter<In>> = new Set();
   /** With tenants: those of each, the tenant whose turn is next first. */
@@ -96,7 +96,7 @@ export class Waiters<In> {
     waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
-    if (waiter.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = waiter.deadlineMs;
+    if (waiter.deadlineAtMs < this.earliestDeadlineAtMs) this.earliestDeadlineAtMs = waiter.deadlineAtMs;
     if (this.byTurns) this.#joinLine(waiter);
     const { signal } = waiter;
     if (signal === undefined) return;
@@ -111,7 +111,7 @@ export class Waiters<In> {
     this.items -= waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
-    if (this.size === 0) this.earliestDeadlineMs = Infinity;
+    if (this.size === 0) this.earliestDeadlineAtMs = Infinity;
     if (waiter.onAbort !== undefined) this.#calls.cancellation.aborts.remove(waiter.signal!, waiter.onAbort);
   }
 
@@ -164,11 +164,11 @@ export class Waiters<In> {
 
   /** Those whose deadline has passed. */
   #expired(nowMs: number): Waiter<In>[] {
-    if (this.earliestDeadlineMs > nowMs) return [];
-    this.earliestDeadlineMs = Infinity;
-    return this.#all().filter(({ deadlineMs }) => {
-      if (deadlineMs > nowMs) this.earliestDeadlineMs = Math.min(this.earliestDeadlineMs, deadlineMs);
-      return deadlineMs <= nowMs;
+    if (this.earliestDeadlineAtMs > nowMs) return [];
+    this.earliestDeadlineAtMs = Infinity;
+    return this.#all().filter(({ deadlineAtMs }) => {
+      if (deadlineAtMs > nowMs) this.earliestDeadlineAtMs = Math.min(this.earliestDeadlineAtMs, deadlineAtMs);
+      return deadlineAtMs <= nowMs;
     });
   }
 
@@ -243,7 +243,7 @@ export class Waiters<In> {
   /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
   expire(nowMs: number): void {
     for (const waiter of this.#expired(nowMs)) {
-      const error = timeoutError(this.#name, waiter.deadlineMs - waiter.arrivedAtMs, true);
+      const error = timeoutError(this.#name, waiter.deadlineAtMs - waiter.arrivedAtMs, true);
       this.#dismiss(waiter, error, "timeout");
     }
   }

@@ -101,7 +101,7 @@ export class ByTurns<In> extends Cursor<In> {
   }
 
   #hasWaitedTooLong(oldest: Claim<In> | undefined): boolean {
-    return oldest !== undefined && oldest.chunk.arrivedAtMs(oldest.index) < this.laneQueue.group.tooOldMs;
+    return oldest !== undefined && oldest.chunk.arrivedAtMs(oldest.index) < this.laneQueue.group.tooOldAtMs;
   }
 }
 

@@ -102,7 +102,7 @@ export interface LaneGroup<In> {
   readonly key: unknown;
   readonly waiting: number;
   readonly newestFirst: boolean;
-  readonly tooOldMs: number;
+  readonly tooOldAtMs: number;
   released: number;
   releasedBy: "flush" | "drain";
   laneQueue(lane: Lane): LaneList<In>;
@@ -151,7 +151,7 @@ export class Chunk<In = unknown> {
   /** Arrival of every entry, as long as all have the same: those of a burst do. */
   firstAtMs: number = 0;
   /** Arrival of each entry, once they differ. */
-  arrivalsMs: number[] | undefined;
+  arrivalsAtMs: number[] | undefined;
   /** Entries pushed so far, settled ones included. */
   count = 0;
   /** While it waits: entries before this one have been taken or have left. */
@@ -172,10 +172,10 @@ export class Chunk<In = unknown> {
   /** Only where a batch mixes epochs. */
   epochs: Epoch[] | undefined;
   signals: (AbortSignalLike | undefined)[] | undefined;
-  deadlinesMs: number[] | undefined;
+  deadlinesAtMs: number[] | undefined;
   weights: number[] | undefined;
   /** With `weigh`: from when on no newer entry may overtake it because it costs less. */
-  duesMs: number[] | undefined;
+  duesAtMs: number[] | undefined;
   tags: unknown[] | undefined;
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined;
@@ -191,9 +191,9 @@ export class Chunk<In = unknown> {
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined;
   /** A lower bound of the deadlines of live entries. */
-  earliestDeadlineMs: number = Infinity;
+  earliestDeadlineAtMs: number = Infinity;
   /** Of all entries so far; `Infinity` once an entry has an earlier deadline than one before it. */
-  latestDeadlineMs: number = -Infinity;
+  latestDeadlineAtMs: number = -Infinity;
   /** Of all entries so far. */
   heaviest = 0;
 
@@ -215,18 +215,18 @@ export class Chunk<In = unknown> {
     const index = this.count++;
     this.items[index] = item;
     if (index === 0) this.firstAtMs = arrivedAtMs;
-    else if (this.arrivalsMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
+    else if (this.arrivalsAtMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
     this.live++;
   }
 
   weigh(index: number, weight: number, dueAtMs: number): void {
     (this.weights ??= [])[index] = weight;
-    (this.duesMs ??= [])[index] = dueAtMs;
+    (this.duesAtMs ??= [])[index] = dueAtMs;
     if (weight > this.heaviest) this.heaviest = weight;
   }
 
   arrivedAtMs(index: number): number {
-    return this.arrivalsMs === undefined ? this.firstAtMs : this.arrivalsMs[index]!;
+    return this.arrivalsAtMs === undefined ? this.firstAtMs : this.arrivalsAtMs[index]!;
   }
 
   /** Arrival of its first live entry; a chunk in a queue has one. */
@@ -240,16 +240,16 @@ export class Chunk<In = unknown> {
   }
 
   /** The first deadline of its live entries, or a moment before it. */
-  firstDeadlineMs(): number {
+  firstDeadlineAtMs(): number {
     // Where each entry's deadline is after that of the one before it: entries that were taken leave the lower bound behind.
-    const isAscending = this.latestDeadlineMs < Infinity;
-    const firstMs = (isAscending && this.deadlinesMs?.[this.#firstLive()]) || Infinity;
-    return firstMs < Infinity ? firstMs : this.earliestDeadlineMs;
+    const isAscending = this.latestDeadlineAtMs < Infinity;
+    const firstMs = (isAscending && this.deadlinesAtMs?.[this.#firstLive()]) || Infinity;
+    return firstMs < Infinity ? firstMs : this.earliestDeadlineAtMs;
   }
 
   arriveAt(index: number, atMs: number): void {
-    this.arrivalsMs ??= new Array<number>(this.count).fill(this.firstAtMs);
-    this.arrivalsMs[index] = atMs;
+    this.arrivalsAtMs ??= new Array<number>(this.count).fill(this.firstAtMs);
+    this.arrivalsAtMs[index] = atMs;
   }
 
   epochOf(index: number): Epoch {
