@@ -27,23 +27,27 @@ import { Subscribers } from "./observe/subscribers.ts";
 import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
-import type { BatcherOptions } from "./contract/options.ts";
+import { defaults, type BatcherOptions } from "./contract/options.ts";
 import type { RateLimit, RateLimitSeat, SharedRateLimit } from "./contract/rate-limit.ts";
 import { isShared, settingsOf } from "./contract/settings.ts";
 import type { Policy } from "../policies/policy.ts";
 
 /**
  * Like `createBatcher`, with the default policy as an argument: the core itself has none. `stallWarningMs` is Infinity for
- * a batch function that is known to end without calling its batcher, however long it takes.
+ * a batch function that is known to end without calling its batcher, however long it takes. `startConcurrency`: where the number of
+ * batches in flight is learned, the first.
  */
 export function assembleBatcher<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
   stallWarningMs: number = defaultStallWarningMs,
+  startConcurrency: number = defaults.concurrency,
 ): Batcher<In, Result<Out>> {
   const learned =
-    typeof run === "function" && options?.concurrency === undefined ? new LearnedConcurrency() : undefined;
+    typeof run === "function" && options?.concurrency === undefined
+      ? new LearnedConcurrency(startConcurrency)
+      : undefined;
   const fixedBy = typeof run === "function" || options?.concurrency !== undefined ? "option" : "slots";
   const settings = settingsOf(run, options, defaultPolicy, learned);
   const { clock, name } = settings;

@@ -1,9 +1,10 @@
 import type { Batcher, Result } from "../../core/contract/batcher.ts";
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
-import { createBatcher } from "../../core/create-batcher.ts";
+import { assembleBatcher } from "../../core/assemble-batcher.ts";
 import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
 import type { RateLimit, SharedRateLimit } from "../../core/contract/rate-limit.ts";
 import { batcherChecks, isShared } from "../../core/contract/settings.ts";
+import { auto } from "../../policies/auto/index.ts";
 import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { check, checkFunction } from "../../shared/checks.ts";
@@ -29,7 +30,7 @@ export interface RequestLimits {
   readonly maxWaitMs?: number | undefined;
   /**
    * Most requests in flight; integer >= 1.
-   * @default learned
+   * @default learned, from 8 on
    */
   readonly concurrency?: number | undefined;
   /**
@@ -62,6 +63,9 @@ export const apiDefaults = {
   maxWaitMs: 20,
   maxBatchWeight: 300_000,
 } as const;
+
+/** Requests in flight until it is learned how many: as an API's requests seldom are full, the number would stay at 4. */
+const startConcurrency = 8;
 
 /** How an adapter's items are counted and its requests retried. */
 export interface ApiUse<In> {
@@ -102,7 +106,7 @@ export function apiBatcher<In, Out>(
   const blameOf = blames(shouldBisect);
   const leavesLast = (error: unknown): boolean => blameOf(error) === "failure";
   const patiently = withRetries(once, { maxRetries, after: "failed", health, leavesLast, random, clock });
-  return createBatcher<In, Out>(
+  return assembleBatcher<In, Out>(
     withIsolation({ name, limit, health, clock, random, sizeOf, textOf, blameOf, once, patiently }),
     {
       ...apiDefaults,
@@ -113,6 +117,9 @@ export function apiBatcher<In, Out>(
       rateLimit: limit,
       clock,
     },
+    auto,
+    undefined,
+    startConcurrency,
   );
 }
 

@@ -41,9 +41,10 @@ const shortestMs = 0.5;
  * runs do not get longer, and falls when they wait for each other on the other side.
  */
 export class LearnedConcurrency {
-  limit: number = defaults.concurrency;
+  limit: number;
   cause: ConcurrencyCause = "start";
   readonly contention: Contention = new Contention();
+  readonly #start: number;
   #changedAtMs = -Infinity;
   /** Runs so far; under this limit, and those of them at whose end a full batch waited and no slot was free. */
   #total = 0;
@@ -62,6 +63,10 @@ export class LearnedConcurrency {
   #before = 0;
   #look = firstLook;
   #lookAfter = firstLook;
+
+  constructor(start: number = defaults.concurrency) {
+    this.limit = this.#start = start;
+  }
 
   /** A batch ended. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */
   ended(
@@ -94,8 +99,7 @@ export class LearnedConcurrency {
   #failed(nowMs: number, isOwn: boolean): void {
     this.#quietUntilMs = nowMs + afterFailureMs;
     // What a batcher had before it learned anything is safe.
-    if (isOwn && this.limit > defaults.concurrency)
-      this.#set(Math.max(defaults.concurrency, this.limit / 2), "failure", nowMs);
+    if (isOwn && this.limit > this.#start) this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
   }
 
   #set(limit: number, cause: ConcurrencyCause, nowMs: number): void {
@@ -131,8 +135,8 @@ export class LearnedConcurrency {
     }
     const cost = elasticity(fit, limit, size);
     // Up to the number that it began with, any item that waits will do: a fall that was wrong must not last.
-    const mayRise = isPressed || (limit < defaults.concurrency && this.#short > pressedShare * this.#runs);
-    const highest = isPressed ? mostConcurrency : defaults.concurrency;
+    const mayRise = isPressed || (limit < this.#start && this.#short > pressedShare * this.#runs);
+    const highest = isPressed ? mostConcurrency : this.#start;
     // Where no run has met clearly fewer, the places found are only the most that there can be.
     const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
     if (
