@@ -32,7 +32,8 @@ export class TextTokenizer {
   readonly #raw: TokenFinder;
   readonly #normalized: TokenFinder;
   readonly #cut: PreTokenizer;
-  readonly #isCutBySpaces: boolean;
+  /** Between which characters a long text may be cut apart; undefined: nowhere. */
+  readonly #seam: RegExp | undefined;
   readonly #model: WordModel;
   readonly #templates: Templates;
   readonly #side: Side;
@@ -45,7 +46,7 @@ export class TextTokenizer {
     this.#normalized = finders.normalized;
     const { cut, isCutBySpaces } = preTokenizerOf(file["pre_tokenizer"]);
     this.#cut = cut;
-    this.#isCutBySpaces = isCutBySpaces;
+    this.#seam = isCutBySpaces ? (spacesIdeographs(file["normalizer"]) ? spaceOrIdeograph : spaceInWords) : undefined;
     this.#model = wordModelOf(file["model"]);
     this.#templates = templatesOf(file["post_processor"]);
     this.#side = options.truncationSide ?? "right";
@@ -105,7 +106,7 @@ export class TextTokenizer {
 
   #addSection(text: string, isStart: boolean, ids: number[], limit: number): void {
     let from = 0;
-    for (const slice of limit === Infinity || !this.#isCutBySpaces ? [text] : slicesOf(text)) {
+    for (const slice of limit === Infinity || this.#seam === undefined ? [text] : slicesOf(text, this.#seam)) {
       let isFirst = isStart && from === 0;
       for (const part of this.#normalized(this.#normalize(slice))) {
         if (ids.length > limit) return;
@@ -127,13 +128,22 @@ function keptOf(ids: readonly number[], most: number, side: Side): readonly numb
   return side === "left" ? ids.slice(ids.length - most) : ids.slice(0, most);
 }
 
-/** Cuts a long text before spaces between two letters or digits of ASCII: no normalizer reads across one. */
-function* slicesOf(text: string): Iterable<string> {
-  const between = /[A-Za-z0-9] [A-Za-z0-9]/gu;
+/** A space between two letters or digits of ASCII: no normalizer reads across one. */
+const spaceInWords = /[A-Za-z0-9] [A-Za-z0-9]/gu;
+const spaceOrIdeograph = /[A-Za-z0-9] [A-Za-z0-9]|[\u4E00-\u9FFF]{2}/gu;
+
+/** Whether each ideograph becomes a word, as in BERT. */
+function spacesIdeographs(normalizer: unknown): boolean {
+  const { type, handle_chinese_chars: spaces } = (normalizer ?? {}) as Readonly<Record<string, unknown>>;
+  return type === "BertNormalizer" && spaces !== false;
+}
+
+/** Cuts a long text after the first character of a seam. */
+function* slicesOf(text: string, seam: RegExp): Iterable<string> {
   let from = 0;
   while (text.length - from > sliceCharacters) {
-    between.lastIndex = from + sliceCharacters;
-    const match = between.exec(text);
+    seam.lastIndex = from + sliceCharacters;
+    const match = seam.exec(text);
     if (match === null) break;
     yield text.slice(from, match.index + 1);
     from = match.index + 1;
