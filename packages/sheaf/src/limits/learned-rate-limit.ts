@@ -1,5 +1,6 @@
 import type { RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts";
 import { Pauses } from "../core/dispatch/limits/pauses.ts";
+import { Window } from "../core/dispatch/limits/window.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
@@ -49,6 +50,8 @@ export class LearnedRateLimit implements SharedRateLimit {
   /** Requests that the service took. */
   passes = 0;
   readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
+  /** Of the numbers that were given. */
+  readonly #windows: Readonly<Partial<Record<(typeof kinds)[number], Window>>>;
   readonly #givenItems: number;
   readonly #clock: Clock;
   readonly #pace = new Pace();
@@ -80,6 +83,10 @@ export class LearnedRateLimit implements SharedRateLimit {
       items: new Budget(given.items, perMs),
       weight: new Budget(given.weight, perMs),
     };
+    const windows = kinds
+      .filter((kind) => given[kind] !== undefined)
+      .map((kind) => [kind, new Window(given[kind]!, perMs)]);
+    this.#windows = Object.fromEntries(windows) as Partial<Record<(typeof kinds)[number], Window>>;
     if (shares !== undefined) {
       const view = (): DemandView => this.#demand(clock.now());
       this.#processShare = new ProcessShare(shares, clock, view, (share) => this.#takeShare(share));
@@ -115,6 +122,12 @@ export class LearnedRateLimit implements SharedRateLimit {
   #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts): number {
     let readyAtMs = this.#pauses.untilMs;
     for (const kind of kinds) {
+      const inWindow = this.#windows[kind]?.readyAtMs(
+        nowMs,
+        { runs: 1, items, weight }[kind],
+        this.#budgets[kind].share,
+      );
+      if (inWindow !== undefined) readyAtMs = Math.max(readyAtMs, inWindow);
       const amount = { runs: 1, items, weight: weight * (1 + this.#excess) }[kind];
       readyAtMs = Math.max(
         readyAtMs,
@@ -233,7 +246,10 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   #take(nowMs: number, amounts: Amounts): void {
-    for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
+    for (const kind of kinds) {
+      this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
+      if (amounts[kind] !== 0) this.#windows[kind]?.add(nowMs, amounts[kind]);
+    }
   }
 
   /** 429 alone says nothing of the unit: the pace is one of accepted weight. */

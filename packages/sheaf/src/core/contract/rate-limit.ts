@@ -1,4 +1,4 @@
-/** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */
+/** A limit on dispatch: at most this many in any period of `perMs` milliseconds, whenever it begins; all of them may go at once. */
 export interface RateLimit {
   /**
    * Runs per `perMs`; a retry that the batch function reports counts too.
