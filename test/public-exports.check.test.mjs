@@ -23,5 +23,5 @@ test("every option in a public signature is required, or shows its default in th
   const tagOf = (wanted) => options.find(({ name }) => name === wanted)?.tag;
   assert.equal(tagOf("sheaf createBatcher.maxBatchSize"), "32");
   assert.equal(tagOf("sheaf createBatcher.rateLimit.runs"), "no limit", "of an object in the options");
-  assert.equal(tagOf("sheaf/adapters/openai openaiEmbeddings.concurrency"), "8", "its own, not the batcher's");
+  assert.equal(tagOf("sheaf/adapters/openai openaiEmbeddings.maxBatchSize"), "100", "its own, not the batcher's");
 });

@@ -1,6 +1,6 @@
 // The exports of the packages' entry points, read from their declarations by the compiler that has an API for it.
 import ts from "typescript-5.2";
-import { exportsOf, isMethod, namesOfTypes } from "../../../scripts/lib/public-signatures.mjs";
+import { exportsOf, namesOfTypes } from "../../../scripts/lib/public-signatures.mjs";
 
 const printer = ts.createPrinter({ removeComments: true });
 
@@ -55,7 +55,8 @@ const documentedBy = (node, checker) =>
 
 const isCallable = (node) =>
   ts.isFunctionDeclaration(node) ||
-  isMethod(node) ||
+  ts.isMethodSignature(node) ||
+  ts.isMethodDeclaration(node) ||
   ts.isCallSignatureDeclaration(node) ||
   ts.isConstructorDeclaration(node);
 
