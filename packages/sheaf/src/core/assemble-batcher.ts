@@ -27,7 +27,7 @@ import { Subscribers } from "./observe/subscribers.ts";
 import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
-import { defaults, type BatcherOptions } from "./contract/options.ts";
+import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
 import type { RateLimit, RateLimitSeat, SharedRateLimit } from "./contract/rate-limit.ts";
 import { isShared, settingsOf } from "./contract/settings.ts";
 import type { Policy } from "../policies/policy.ts";
@@ -42,7 +42,7 @@ export function assembleBatcher<In, Out>(
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
   stallWarningMs: number = defaultStallWarningMs,
-  startConcurrency: number = defaults.concurrency,
+  startConcurrency: number = firstConcurrency,
 ): Batcher<In, Result<Out>> {
   const learned =
     typeof run === "function" && options?.concurrency === undefined

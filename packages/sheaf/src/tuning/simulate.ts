@@ -2,7 +2,7 @@ import type { Batcher } from "../core/contract/batcher.ts";
 import type { Executor } from "../core/contract/executor.ts";
 import { assembleBatcher } from "../core/assemble-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
-import { defaults, type BatcherOptions } from "../core/contract/options.ts";
+import { firstConcurrency, type BatcherOptions } from "../core/contract/options.ts";
 import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
 import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
@@ -148,7 +148,7 @@ class Simulation {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
       ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
       // The run times of a simulation know of no other runs: a learned number would only rise.
-      ...(scaling === undefined && { concurrency: defaults.concurrency }),
+      ...(scaling === undefined && { concurrency: firstConcurrency }),
       ...batcherOptions,
       clock: this.#clock,
     };
@@ -323,7 +323,7 @@ class Simulation {
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
-    const { concurrency = defaults.concurrency, scaling } = this.#options;
+    const { concurrency = firstConcurrency, scaling } = this.#options;
     const workers = this.#autoscaler?.workers(this.#lastAtMs);
     const slotMs =
       workers === undefined ? durationMs * concurrency : 1000 * workers.workerSeconds * (scaling?.slotsPerWorker ?? 1);

@@ -263,10 +263,12 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly clock?: Clock | undefined;
 }
 
+/** Batches in flight at first, where the number is learned. */
+export const firstConcurrency = 4;
+
 /** The default of an option that is not given. */
 export const defaults = {
   maxBatchSize: 32,
-  concurrency: 4,
   maxQueueSize: 10_000,
   maxPauseMs: 300_000,
   name: "batcher",

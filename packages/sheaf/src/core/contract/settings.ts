@@ -21,7 +21,7 @@ import {
 import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../runtime/clock.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
-import { defaults, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
+import { defaults, firstConcurrency, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
 import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 
 /** Options after validation, with the defaults filled in. */
@@ -50,7 +50,7 @@ export function settingsOf<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
-  learned: { readonly limit: number } = { limit: defaults.concurrency },
+  learned: { readonly limit: number } = { limit: firstConcurrency },
 ): Settings<In, Out> {
   if (typeof run !== "function" && !hasMethods(run, "ready", "run", "close")) {
     throw new TypeError(

@@ -1,6 +1,6 @@
 import type { BatchRecord } from "../../../policies/policy.ts";
 import type { ConcurrencyCause } from "../../contract/stats.ts";
-import { defaults } from "../../contract/options.ts";
+import { firstConcurrency } from "../../contract/options.ts";
 import { Contention, elasticity, type ContentionFit } from "../../observe/contention.ts";
 
 /** Most batches in flight, however well it goes: sockets and memory have an end. */
@@ -64,7 +64,7 @@ export class LearnedConcurrency {
   #look = firstLook;
   #lookAfter = firstLook;
 
-  constructor(start: number = defaults.concurrency) {
+  constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
   }
 
