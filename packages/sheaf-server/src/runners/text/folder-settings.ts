@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
 import { checkedFields, readJson, type FolderFile, type Json } from "./folder-table.ts";
+import { textOf } from "./tokenizer/word-model.ts";
 import { poolingModes, type PoolingMode, type VectorModule } from "./vector-modules.ts";
 
 /** The facts in a Hugging Face folder about its model. */
@@ -226,9 +227,9 @@ function denseOf(folder: string): VectorModule {
   const where = join(folder, "config.json");
   const fields = checkedFields(readJson(folder, "config.json") ?? {}, "Dense: config.json", where);
   const { in_features: from, out_features: to, bias = true, activation_function, use_residual } = fields;
-  const name = activation_function === undefined ? "Tanh" : String(activation_function).split(".").at(-1);
+  const name = activation_function === undefined ? "Tanh" : textOf(activation_function).split(".").at(-1);
   const activation = denseActivations.find((known) => known === name);
-  if (activation === undefined || !/^torch\.|^Tanh$/u.test(String(activation_function ?? "Tanh")))
+  if (activation === undefined || !/^torch\.|^Tanh$/u.test(textOf(activation_function ?? "Tanh")))
     throw new Error(`${where}: activation_function ${JSON.stringify(activation_function)} is not served; ${denseActivations.join(", ")} of torch are.`); // prettier-ignore
   if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to))
     throw new Error(`${where}: in_features and out_features must be integers.`);
@@ -272,7 +273,7 @@ function hasTypes({ model_input_names: names, tokenizer_class: name }: Json): bo
 /** transformers builds the normalizer of BERT's tokenizers anew from the one file, where the other differs. */
 function checkNormalizer(config: Json, { normalizer }: Json, root: string): void {
   const { type, ...own } = (normalizer ?? {}) as Json;
-  if (type !== "BertNormalizer" || !/^Bert/u.test(String(config["tokenizer_class"]))) return;
+  if (type !== "BertNormalizer" || !textOf(config["tokenizer_class"]).startsWith("Bert")) return;
   const pairs = [
     ["do_lower_case", "lowercase"],
     ["strip_accents", "strip_accents"],
@@ -301,7 +302,7 @@ function dimensionsOf(folder: string, config: Json): FolderSettings["dimensions"
 function activationOf(name: unknown, whereNone: "softmax" | "sigmoid", folder: string): FolderSettings["activation"] {
   if (name === undefined || name === null) return whereNone;
   const known = { Identity: "identity", Sigmoid: "sigmoid", Softmax: "softmax" } as const;
-  const activation = known[String(name).split(".").at(-1) as keyof typeof known];
+  const activation = known[textOf(name).split(".").at(-1) as keyof typeof known];
   if (activation !== undefined) return activation;
   throw new Error(
     `${folder}: the activation ${JSON.stringify(name)} is not served; Identity, Sigmoid and Softmax are.`,

@@ -63,7 +63,7 @@ const maxPaddedTokens = 16_384;
 const shortestFixedLength = 16;
 
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
-export async function loadTextModel({ folder, settings, ...session }: TextData): Promise<LoadedText> {
+export async function loadTextModel({ folder: _folder, settings, ...session }: TextData): Promise<LoadedText> {
   const tokenizer = readTokenizer(settings);
   const opened = await openSession(settings.modelPath, session);
   const graph = textGraph(opened, settings);

@@ -124,7 +124,8 @@ function outputOf(
   const known = tokenVectorNames.map(found).find((output) => output !== undefined);
   const candidates = outputs.filter(({ name }) => !/^(?:present|past_key_values)\b|^pooler_output$/u.test(name));
   const output = known ?? (candidates.length === 1 ? candidates[0] : undefined) ?? (outputs.length === 1 ? outputs[0] : undefined); // prettier-ignore
-  const isHead = known === undefined && (otherHeads.test(architecture) || names.some((name) => /logits$/u.test(name)));
+  const isHead =
+    known === undefined && (otherHeads.test(architecture) || names.some((name) => name.endsWith("logits")));
   if (isHead) {
     const what = architecture === "" ? "it" : architecture;
     throw new Error(

@@ -1,4 +1,4 @@
-import { vocabularyOf, type ModelConfig, type WordModel } from "./models.ts";
+import { vocabularyOf, type ModelConfig, type WordModel } from "./word-model.ts";
 
 /** The token that two become, and the rank of their merge: lower ones go first. */
 interface Merge {

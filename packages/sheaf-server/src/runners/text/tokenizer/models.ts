@@ -1,42 +1,24 @@
 import { BytePairs } from "./byte-pairs.ts";
 import { Unigram } from "./unigram.ts";
-
-/** Token ids of a word of the pre-tokenizer. */
-export interface WordModel {
-  /**
-   * Appends the ids of a word; the end of a long word may be left out once there are more than `most`.
-   * @throws {Error} the word has a character that the vocabulary has no token for.
-   */
-  encode(word: string, ids: number[], most: number): void;
-  idOf(token: string): number | undefined;
-}
-
-export type ModelConfig = Readonly<Record<string, unknown>>;
+import { textOf, vocabularyOf, type ModelConfig, type WordModel } from "./word-model.ts";
 
 /** @throws {Error} a type that is not served, or a vocabulary that is broken. */
 export function wordModelOf(config: unknown): WordModel {
   const own = (config ?? {}) as ModelConfig;
   // Older files have no type.
   const type = own["type"] ?? (own["merges"] !== undefined ? "BPE" : own["continuing_subword_prefix"] !== undefined ? "WordPiece" : "Unigram"); // prettier-ignore
-  const make = Object.hasOwn(wordModels, String(type)) ? wordModels[String(type)] : undefined;
+  const make = wordModels[textOf(type)];
   if (make === undefined) throw new Error(`the model ${JSON.stringify(type)} is not served`);
   return make(own);
 }
 
 /** By type. */
-export const wordModels: Readonly<Record<string, (config: ModelConfig) => WordModel>> = {
+export const wordModels: Readonly<Record<string, ((config: ModelConfig) => WordModel) | undefined>> = {
   WordPiece: (config) => cached(new WordPiece(config)),
   WordLevel: (config) => new WordLevel(config),
   BPE: (config) => cached(new BytePairs(config)),
   Unigram: (config) => cached(new Unigram(config)),
 };
-
-/** @throws {Error} it is none. */
-export function vocabularyOf({ vocab }: ModelConfig): Map<string, number> {
-  if (typeof vocab !== "object" || vocab === null || Array.isArray(vocab))
-    throw new Error("the vocabulary must be an object");
-  return new Map(Object.entries(vocab as Record<string, number>));
-}
 
 const mostCachedWords = 20_000;
 const longestCachedWord = 64;
@@ -74,7 +56,7 @@ class WordPiece implements WordModel {
     this.#prefix = (config["continuing_subword_prefix"] as string | undefined) ?? "##";
     this.#mostCharacters = (config["max_input_chars_per_word"] as number | undefined) ?? 100;
     this.#longest = [...this.#vocabulary.keys()].reduce((most, { length }) => Math.max(most, length), 0);
-    const unknown = this.#vocabulary.get(String(config["unk_token"] ?? "[UNK]"));
+    const unknown = this.#vocabulary.get(textOf(config["unk_token"] ?? "[UNK]"));
     if (unknown === undefined) throw new Error("the vocabulary has no unk_token");
     this.#unknown = unknown;
   }
@@ -117,7 +99,7 @@ class WordLevel implements WordModel {
 
   constructor(config: ModelConfig) {
     this.#vocabulary = vocabularyOf(config);
-    this.#unknown = this.#vocabulary.get(String(config["unk_token"] ?? "<unk>"));
+    this.#unknown = this.#vocabulary.get(textOf(config["unk_token"] ?? "<unk>"));
   }
 
   idOf(token: string): number | undefined {

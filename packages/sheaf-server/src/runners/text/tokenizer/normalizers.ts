@@ -1,5 +1,6 @@
 import { patternOf, whiteSpace } from "./patterns.ts";
 import { precompiled } from "./precompiled.ts";
+import { textOf } from "./word-model.ts";
 
 export type Normalizer = (text: string) => string;
 
@@ -45,9 +46,11 @@ export const normalizers: Readonly<Record<string, (config: Config) => Normalizer
       text === "" ? "" : (prepend as string) + text,
   Nmt: () => (text) =>
     text
+      // oxlint-disable-next-line eslint/no-control-regex
       .replace(/[\u0001-\u0008\u000B\u000E-\u001F\u007F\u008F\u009F]/gu, "")
+      // oxlint-disable-next-line eslint/no-control-regex
       .replace(/[\u0009\u000A\u000C\u000D\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/gu, " "),
-  Precompiled: ({ precompiled_charsmap: map }) => precompiled(String(map ?? "")),
+  Precompiled: ({ precompiled_charsmap: map }) => precompiled(textOf(map)),
 };
 
 /** Character by character: a sigma at the end of a word is none in particular. */

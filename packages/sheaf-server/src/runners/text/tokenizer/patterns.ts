@@ -179,7 +179,8 @@ function escapeOf(rest: string, isInClass: boolean): readonly [text: string, ato
 
 function isValid(source: string): boolean {
   try {
-    return new RegExp(source, "u") !== undefined;
+    new RegExp(source, "u").test("");
+    return true;
   } catch {
     return false;
   }

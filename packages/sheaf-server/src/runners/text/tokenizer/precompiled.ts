@@ -58,4 +58,5 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 /** Characters that may make one grapheme with a neighbour. Without them every character is one. */
 const joining =
+  // oxlint-disable-next-line eslint/no-misleading-character-class
   /\r|[\p{M}\p{Grapheme_Extend}\p{RI}\p{EMod}\u200C\u200D\u1100-\u11FF\uA960-\uA97C\uD7B0-\uD7FB\u0E33\u0EB3\u0600-\u0605\u06DD\u070F\u0890\u0891\u08E2\u0D4E\u{110BD}\u{110CD}]/u;

@@ -1,8 +1,9 @@
 import { tokenFinders, type TokenFinder } from "./added-tokens.ts";
-import { wordModelOf, type WordModel } from "./models.ts";
+import { wordModelOf } from "./models.ts";
 import { lowercase, normalizerOf, type Normalizer } from "./normalizers.ts";
 import { templatesOf, type Piece, type Templates } from "./post-processors.ts";
 import { preTokenizerOf, type PreTokenizer } from "./pre-tokenizers.ts";
+import type { WordModel } from "./word-model.ts";
 
 export interface TokenizerOptions {
   /** Lowercases texts before anything else. @default false */

@@ -1,4 +1,4 @@
-import type { ModelConfig, WordModel } from "./models.ts";
+import type { ModelConfig, WordModel } from "./word-model.ts";
 
 /** What an unknown character scores below the lowest score of the vocabulary, as in SentencePiece. */
 const unknownPenalty = 10;
@@ -82,7 +82,10 @@ export class Unigram implements WordModel {
         // Tokens have a character at least.
         if (settled > most) {
           const found = this.#idsTo(word, settled, from, piece);
-          if (ids.length + found.length > most) return void found.forEach((id) => ids.push(id));
+          if (ids.length + found.length > most) {
+            for (const id of found) ids.push(id);
+            return;
+          }
         }
       }
     }
