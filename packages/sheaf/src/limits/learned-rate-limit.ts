@@ -50,7 +50,7 @@ export class LearnedRateLimit implements SharedRateLimit {
   /** Requests that the service took. */
   passes = 0;
   readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
-  /** Of the numbers that were given. */
+  /** Of the numbers that were given. Weights are estimates, which the service's counts correct: they have a bucket alone. */
   readonly #windows: Readonly<Partial<Record<(typeof kinds)[number], Window>>>;
   readonly #givenItems: number;
   readonly #clock: Clock;
@@ -83,7 +83,7 @@ export class LearnedRateLimit implements SharedRateLimit {
       items: new Budget(given.items, perMs),
       weight: new Budget(given.weight, perMs),
     };
-    const windows = kinds
+    const windows = (["runs", "items"] as const)
       .filter((kind) => given[kind] !== undefined)
       .map((kind) => [kind, new Window(given[kind]!, perMs)]);
     this.#windows = Object.fromEntries(windows) as Partial<Record<(typeof kinds)[number], Window>>;
