@@ -50,8 +50,8 @@ export interface RunNote {
   mayBePutBack?: boolean;
 }
 
-/** Moments are sums of fractions where a rate limit made them. */
-const roundingMs = 1e-6;
+/** Moments are sums of fractions where a rate limit made them, and no timer is shorter than a microsecond. */
+const roundingMs = 0.0011;
 export const weightLimit = 40;
 export const keyError = new Error("a key function threw");
 
