@@ -45,7 +45,7 @@ export function keyOf(headers: UpstreamHeaders, { upstreamApiKey }: UpstreamSett
 /** Names of the headers that `Connection` says are for one hop. Not split by an expression with spaces: that is quadratic. */
 export const namedByConnection = (header: unknown): ReadonlySet<string> =>
   new Set(
-    String(header ?? "")
+    (typeof header === "string" ? header : "")
       .toLowerCase()
       .split(",")
       .map((name) => name.trim()),

@@ -273,7 +273,11 @@ test("no hit and no shared run tells one API key what another has sent, whatever
   while (server.models.all[0]!.stats().queued < 2) await new Promise((resolve) => setImmediate(resolve));
   gate.release();
   for (const reply of await Promise.all([busy, ...asking])) assert.equal(reply.status, 200);
-  assert.deepEqual(asked.sort(), [0, 1, 1], "two keys, and two tenants of one of them");
+  assert.deepEqual(
+    asked.sort((a, b) => a - b),
+    [0, 1, 1],
+    "two keys, and two tenants of one of them",
+  );
 
   const kept = async (key: string, body: object, tenant?: string) => cacheOf(await ask(key, body, tenant));
   const several = { inputs: [[4, 5, 6], [7, 8, 9]] }; // prettier-ignore

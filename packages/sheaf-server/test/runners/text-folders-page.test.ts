@@ -27,7 +27,12 @@ test("docs/reference/text-folders.md has every field that is read, with what bec
 });
 
 test("docs/reference/text-folders.md has every type of a tokenizer's parts, and no other", () => {
-  const parts = { normalizer: normalizers, pre_tokenizer: preTokenizers, model: wordModels, post_processor: postProcessors };
+  const parts = {
+    normalizer: normalizers,
+    pre_tokenizer: preTokenizers,
+    model: wordModels,
+    post_processor: postProcessors,
+  };
   const expected = Object.entries(parts).map(([part, types]) => [
     `\`${part}\``,
     Object.keys(types)

@@ -71,5 +71,8 @@ test("one merge at a time into a LanceDB table, from its newest version, however
   );
   for (let round = 0; round < 3; round++)
     await Promise.all(stores.flatMap((store) => [1, 2, 1].map((id) => store.upsert({ id, vector: [1, 2] }))));
-  assert.deepEqual([...stored].sort(), [1, 2]);
+  assert.deepEqual(
+    [...stored].sort((a, b) => a - b),
+    [1, 2],
+  );
 });

@@ -36,7 +36,7 @@ for (const open of [workerThread, workerProcess]) {
 for (const open of [workerThread, workerProcess])
   test(`${open.name}: a row that is answered early is encoded too`, async () => {
     const answering =
-      "data:text/javascript,export default { run: (rows, model, { answer }) => { answer(0, rows[0]); return rows.slice(1); } }";
+      "data:text/javascript,export default { run: (rows, model, { answer }) => { answer(0, rows[0]); return rows; } }";
     await using call = createBatcher(
       open<Float32Array, Float32Array>(answering, {
         resultRows: "view",

@@ -72,7 +72,10 @@ const refusedPairs: readonly (readonly [Feature, Feature])[] = [
   ["order keys", "dedupe running"],
 ];
 
-/** How often each pair of features met each second event: every one that options allow, those never visited with 0. */
+/**
+ * How often each pair of features met each second event: every one that options allow, those never visited with 0.
+ * @public for `npm run prove -- simulations`
+ */
 export class Visits {
   readonly counts: Map<string, number> = new Map();
 

@@ -117,7 +117,7 @@ export function throwErrorIn(reply: unknown, headers: unknown): void {
   const fields = (typeof error === "object" ? error : { message: error }) as Readonly<Record<string, unknown>>;
   const { message, code, param, type } = fields;
   const status = statusIn(fields);
-  const words = `${status} ${String(message ?? "The API replied with an error.")}`.slice(0, 2000);
+  const words = `${status} ${typeof message === "string" ? message : "The API replied with an error."}`.slice(0, 2000);
   throw Object.defineProperty(Object.assign(new Error(words), { status, code, param, type }), "headers", { value: headers }); // prettier-ignore
 }
 

@@ -3,7 +3,7 @@ import type { Admission } from "../queue/admission.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { queueBound } from "../observe/expected-latency.ts";
 import type { Group } from "../queue/group.ts";
-import type { BatchCost } from "../observe/weighed-cost.ts";
+import type { BatchCost } from "../observe/crowded-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
 /**

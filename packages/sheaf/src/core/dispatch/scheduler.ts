@@ -9,7 +9,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { Demand } from "../observe/load/demand.ts";
-import type { BatchCost } from "../observe/weighed-cost.ts";
+import type { BatchCost } from "../observe/crowded-cost.ts";
 import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/chunks/epoch.ts";
 import type { Queue } from "../queue/queue.ts";

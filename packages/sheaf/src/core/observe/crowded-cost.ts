@@ -82,3 +82,6 @@ export class CrowdedCost implements CostModel {
     return this.#alone.seen(size);
   }
 }
+
+/** The cost model of a batcher: by size, or by size and weight. */
+export type BatchCost = LearnedCost | WeighedCost | CrowdedCost;

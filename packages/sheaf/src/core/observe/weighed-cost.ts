@@ -1,6 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
-import type { CrowdedCost } from "./crowded-cost.ts";
 import type { Judgement } from "./learned-cost.ts";
 import { LearnedCost } from "./learned-cost.ts";
 import { verdictOf } from "./verdict.ts";
@@ -170,9 +169,6 @@ export class WeighedCost implements CostModel {
     return { ...verdictOf(sample, apartMs / togetherMs, deviation, cause), start: this.#bySize.start };
   }
 }
-
-/** The cost model of a batcher: by size, or by size and weight. */
-export type BatchCost = LearnedCost | WeighedCost | CrowdedCost;
 
 const ringSize = 128;
 const coldBatches = 2;
