@@ -158,7 +158,10 @@ test("whatever a model throws reaches its caller, and its worker goes on", { ski
   await front.ready();
   const outcomes = await front.settleDetailed([0, 1, 2, 3, 4, 5]);
   const reasons = outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
-  assert.deepEqual([reasons[0].name, reasons[0].code, reasons[0].message.length < 1000], ["RangeError", "LONG", true]);
+  assert.deepEqual(
+    [reasons[0].name, reasons[0].code, reasons[0].message.length < 10_000],
+    ["RangeError", "LONG", true],
+  );
   assert.deepEqual([reasons[1].code, reasons[2].code, reasons[3].name], ["RUN_TIMEOUT", "RUN_TIMEOUT", "5"]);
   assert.match(reasons[4].message, /cannot be read/);
   assert.equal(outcomes[5]!.status, "fulfilled");
