@@ -56,14 +56,12 @@ for (const [name, limit] of Object.entries(sizeLimits)) {
   const outcomes = [];
   for (const wording of Object.keys(wordings)) outcomes.push({ wording, ...(await drive(limit, wording)) });
   const worst = (list, of) => Math.max(...list.map(of)).toFixed(2);
-  for (const [kind, list] of [
-    ["name the limit", outcomes.filter(({ wording }) => names(wording, limit))],
-    ["do not", outcomes.filter(({ wording }) => !names(wording, limit))],
-  ]) {
+  for (const isNamed of [true, false]) {
+    const list = outcomes.filter(({ wording }) => names(wording, limit) === isNamed);
     if (list.length === 0) continue;
     const ratios = [0, 1, 2].map((at) => worst(list, (each) => each.ratios[at]));
     const refused = `${(100 * Math.max(...list.map((each) => each.refused))).toFixed(1)} %`;
-    rows.push([name, list.length + " that " + kind, list.reduce((sum, each) => sum + each.failed, 0), ...ratios, refused]); // prettier-ignore
+    rows.push([name, `${list.length} that ${isNamed ? "name the limit" : "do not"}`, list.reduce((sum, each) => sum + each.failed, 0), ...ratios, refused]); // prettier-ignore
   }
   if (values.all) for (const each of outcomes) console.log(name, "|", each.wording, "|", each.failed, each.ratios.map((ratio) => ratio.toFixed(2)).join(" "), each.refused.toFixed(3)); // prettier-ignore
 }

@@ -184,7 +184,9 @@ test(
       async () => (await get(`${url}/readyz`)).json.models?.[1]?.state === "ready",
       "the other one has loaded",
     );
-    const health = await get(`${url}/readyz`);
+    const stranger = await get(`${url}/readyz`);
+    assert.deepEqual(stranger.json.models[0], { name: "gated", state: "loading" }, "no reason without the key");
+    const health = await get(`${url}/readyz`, headers);
     assert.equal(health.status, 503);
     const waiting = { name: "gated", state: "loading", reason: "waits for gated.py" };
     assert.deepEqual(health.json, { status: "warming", models: [waiting, { name: "doubled", state: "ready" }] });

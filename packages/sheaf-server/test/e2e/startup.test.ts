@@ -68,7 +68,7 @@ test("a model that turns out to be broken ends the server with 1 and the reason,
   assert.equal((await askOn(agent, url, "/livez")).status, 200);
   await writeFile(pipe, "{");
   assert.equal(await served.ended, 1);
-  assert.match(served.output.stderr, /broken cannot be served: .*tokenizer\.json: /);
+  assert.match(served.output.stderr, /broken cannot be served: .*tokenizer\.json is not JSON: /);
 });
 
 async function listening(served: SheafProcess): Promise<string> {
