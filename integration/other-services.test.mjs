@@ -97,7 +97,7 @@ const checks = {
     assertVectors(reply.several);
     const labels = await post("/predict", { inputs: "w1 w2" });
     assert.deepEqual(reply.labels.map(({ label, score }) => ({ score, label })), labels.slice(0, 2)); // prettier-ignore
-    assertErrors(reply.errors, { empty, prompt: /"prompt_name" is not known here/ });
+    assertErrors(reply.errors, { empty, prompt: /prompt_name must be absent: use-lite has no prompts/ });
   },
   "llama-index-embeddings-text-embeddings-inference"(reply) {
     assertVectors(reply.vectors);

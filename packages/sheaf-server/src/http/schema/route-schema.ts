@@ -1,7 +1,7 @@
 import type { ErrorForm } from "../../problems/error-forms.ts";
 import { Type, type Schema } from "./json-schema.ts";
 
-/** A route as OpenAPI shows it. Bodies are checked by hand , with better messages than a schema gives. */
+/** A route as OpenAPI shows it. Bodies are checked by hand, with better messages than a schema gives. */
 export interface RouteSchema {
   readonly summary: string;
   readonly description?: string;
@@ -10,6 +10,8 @@ export interface RouteSchema {
   readonly params?: Schema;
   readonly headers?: Schema;
   readonly body?: Schema;
+  /** true: the request may have no body. */
+  readonly bodyIsOptional?: boolean;
   readonly response: Readonly<Record<number, unknown>>;
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }

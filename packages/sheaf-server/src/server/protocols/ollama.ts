@@ -107,7 +107,7 @@ const verbose = ignored("verbose");
 const showBodies = {
   model: object("an object with model", {
     model: required(namedModel, name),
-    name: field(namedModel, "Not read."),
+    name: field(anyText, "Not read."),
     ...verbose,
   }),
   name: object("an object with model", { name: required(namedModel, name), ...verbose }),

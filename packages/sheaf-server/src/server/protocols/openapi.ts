@@ -80,12 +80,13 @@ function withSchemas(document: OpenApi, routes: readonly DescribedRoute[]): obje
   for (const { path, method, describe } of routes) {
     const operation = paths[path]?.[method];
     if (operation === undefined) continue;
-    const { params, body } = describe();
+    const { params, body, bodyIsOptional = false } = describe();
     const parameters = operation.parameters?.map((parameter) =>
       parameter.in === "path" ? { ...parameter, schema: propertiesOf(params)[parameter.name] } : parameter,
     );
     const requestBody = operation.requestBody && {
       ...operation.requestBody,
+      required: !bodyIsOptional,
       content: { "application/json": { schema: body } },
     };
     const updated = { ...operation, ...(parameters && { parameters }), ...(requestBody && { requestBody }) };

@@ -37,8 +37,10 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       if (models.status === "warming") reply.header("retry-after", "1");
       return reply.code(ready ? 200 : 503).send({ ready });
     });
-    v2.post("/v2/repository/index", { schema: schemas.index(models) }, ({ body }) =>
-      repositoryIndex(models, { readyOnly: readIndexRequest(body, models.settings) }),
+    v2.post(
+      "/v2/repository/index",
+      described(() => schemas.index(models)),
+      ({ body }) => repositoryIndex(models, { readyOnly: readIndexRequest(body, models.settings) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
     for (const versioned of [false, true]) {

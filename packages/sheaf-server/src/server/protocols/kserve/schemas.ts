@@ -150,7 +150,7 @@ export const allStatistics: RouteSchema = route(
 );
 
 export const indexBody: Kind<{ readonly ready: boolean | undefined }> = closedObject("an object", {
-  ready: optional(trueOrFalse, "true: only those that are ready."),
+  ready: optional(trueOrFalse, "true: list only models that are ready."),
 });
 
 export const index = (models: Models): RouteSchema => ({
@@ -159,6 +159,7 @@ export const index = (models: Models): RouteSchema => ({
   tags,
   operationId: "repositoryIndex",
   body: indexBody.schema(models),
+  bodyIsOptional: true,
   response: {
     200: json(
       "The models, in the order they were named.",
