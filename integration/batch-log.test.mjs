@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { createBatcher } from "sheaf";
+import { manualClock } from "sheaf/testing";
 import { batchLog, batchLogTableSql, hourlyReportSql } from "sheaf/adapters/batch-log";
 import { codeBlocks } from "../scripts/lib/markdown.mjs";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
@@ -47,14 +48,61 @@ describe("on PGlite", () => {
       assert.equal(rows[i].max_wait_time_ms, record.queueWaitMs.max);
       assert.equal(rows[i].processing_time_ms, record.runMs);
       assert.deepEqual([rows[i].reason, rows[i].outcome, rows[i].error_code], [record.reason, "ok", null]);
+      assert.deepEqual([rows[i].failed_items, rows[i].extra_runs], [0, 0]);
       assert.ok(Math.abs(Date.now() - rows[i].created_at) < 60_000);
     });
     const last = rows.at(-1);
-    assert.deepEqual([last.service, last.outcome, last.max_batch_size], ["failing", "error", null]);
+    assert.deepEqual(
+      [last.service, last.outcome, last.max_batch_size, last.failed_items],
+      ["failing", "error", null, 1],
+    );
     const stats = await log.close();
     assert.deepEqual(stats, { buffered: 0, written: rows.length, dropped: 0, refused: 0, lastError: undefined });
     await batcher(1);
     assert.equal((await db.query("SELECT * FROM batch_metrics")).rows.length, rows.length, "close ends the watch");
+  });
+
+  test("18 bad rows of 5,000: the report counts them, and no batch as failed", async () => {
+    const clock = manualClock();
+    const insert = createBatcher(
+      (rows) =>
+        new Promise((resolve, reject) => {
+          const isBad = rows.some((row) => row % 278 === 77);
+          clock.after(10, () => (isBad ? reject(new Error("bad row")) : resolve(rows)));
+        }),
+      { name: "orders", clock, maxBatchSize: 313, concurrency: 1, onBatchError: "bisect" },
+    );
+    let runs = 0;
+    insert.subscribe(({ extraRuns }) => (runs += 1 + extraRuns));
+    const log = batchLog(db, { table: "bisected" });
+    await log.createTable();
+    log.watch(insert);
+    const settling = insert.settle(Array.from({ length: 5000 }, (_, i) => i));
+    await clock.advanceAsync(10_000);
+    assert.equal((await settling).filter(({ status }) => status === "fulfilled").length, 4982);
+    await log.flush();
+    const [{ batches, items, failed_batches, failed_items, extra_runs, mean_processing_ms }] = await log.hourlyReport();
+    assert.deepEqual({ batches, items, failed_batches, failed_items }, { batches: 16, items: 5000, failed_batches: 0, failed_items: 18 }); // prettier-ignore
+    assert.equal(extra_runs, runs - batches);
+    assert.ok(Math.abs(mean_processing_ms - (10 * runs) / batches) < 0.01, `${mean_processing_ms}`);
+    const { rows } = await db.query("SELECT DISTINCT outcome FROM bisected WHERE failed_items > 0");
+    assert.deepEqual(rows, [{ outcome: "partial" }]);
+    await log.close();
+  });
+
+  test("a table without the columns of failed items gets them by the line in the reference", async () => {
+    const [table] = batchLogTableSql({ table: "old" });
+    const old = table.replace(/ {2}(failed_items|extra_runs) .*\n/g, "");
+    assert.notEqual(old, table);
+    await db.exec(old);
+    const blocks = codeBlocks(readFileSync(new URL("../docs/reference/databases.md", import.meta.url), "utf8"));
+    await db.exec(blocks.find(({ text }) => text.includes("ALTER TABLE")).text.replace("batch_metrics", "old"));
+    const log = batchLog(db, { table: "old" });
+    const batcher = double();
+    log.watch(batcher);
+    await batcher(1);
+    await log.flush();
+    assert.equal((await log.close()).written, 1);
   });
 
   test("the snippet of docs/guide/databases.md prints what stands below it", async (t) => {
@@ -75,21 +123,21 @@ describe("on PGlite", () => {
     await db.exec("CREATE SCHEMA ops");
     for (const text of batchLogTableSql({ schema: "ops", table: "log" })) await db.exec(text);
     await db.exec(`
-      INSERT INTO ops.log (created_at, service, batch_size, max_batch_size, wait_time_ms, processing_time_ms, outcome)
-      SELECT date_trunc('hour', now()) - interval '1 hour' * h + interval '1 second', service, size, max, wait, run, outcome
-      FROM (VALUES (0, 'a', 10, 10, 1.0, 20.0, 'ok'), (0, 'a', 30, 50, 5.0, 40.0, 'error'), (0, 'b', 1, NULL, 0.0, 3.0, 'ok'),
-        (2, 'a', 4, 8, 2.0, 8.0, 'ok'), (30, 'a', 9, 9, 9.0, 9.0, 'ok')) AS v (h, service, size, max, wait, run, outcome)`);
+      INSERT INTO ops.log (created_at, service, batch_size, max_batch_size, wait_time_ms, processing_time_ms, outcome, failed_items, extra_runs)
+      SELECT date_trunc('hour', now()) - interval '1 hour' * h + interval '1 second', service, size, max, wait, run, outcome, failed, extra
+      FROM (VALUES (0, 'a', 10, 10, 1.0, 20.0, 'partial', 2, 7), (0, 'a', 30, 50, 5.0, 40.0, 'error', 30, 0), (0, 'b', 1, NULL, 0.0, 3.0, 'ok', 0, 0),
+        (2, 'a', 4, 8, 2.0, 8.0, 'ok', 1, 0), (30, 'a', 9, 9, 9.0, 9.0, 'ok', 0, 0)) AS v (h, service, size, max, wait, run, outcome, failed, extra)`);
     const log = batchLog(db, { schema: "ops", table: "log" });
     const report = await log.hourlyReport();
     const { hour } = report[0];
     assert.equal(hour.getMinutes() + hour.getSeconds(), 0);
     assert.deepEqual(report, [
       { hour, service: "a", batches: 2, items: 40, mean_batch_size: 20, fill_rate: 40 / 60, mean_wait_ms: 4, p95_wait_ms: 4.8,
-        mean_processing_ms: 30, p95_processing_ms: 39, processing_ms_per_item: 1.5, failed_batches: 1 },
+        mean_processing_ms: 30, p95_processing_ms: 39, processing_ms_per_item: 1.5, failed_batches: 1, failed_items: 32, extra_runs: 7 },
       { hour, service: "b", batches: 1, items: 1, mean_batch_size: 1, fill_rate: null, mean_wait_ms: 0, p95_wait_ms: 0,
-        mean_processing_ms: 3, p95_processing_ms: 3, processing_ms_per_item: 3, failed_batches: 0 },
+        mean_processing_ms: 3, p95_processing_ms: 3, processing_ms_per_item: 3, failed_batches: 0, failed_items: 0, extra_runs: 0 },
       { hour: new Date(hour - 2 * 3_600_000), service: "a", batches: 1, items: 4, mean_batch_size: 4, fill_rate: 0.5,
-        mean_wait_ms: 2, p95_wait_ms: 2, mean_processing_ms: 8, p95_processing_ms: 8, processing_ms_per_item: 2, failed_batches: 0 },
+        mean_wait_ms: 2, p95_wait_ms: 2, mean_processing_ms: 8, p95_processing_ms: 8, processing_ms_per_item: 2, failed_batches: 0, failed_items: 1, extra_runs: 0 },
     ]); // prettier-ignore
     assert.equal((await log.hourlyReport({ hours: 48 })).length, 4);
     await assert.rejects(log.hourlyReport({ hours: 0 }), /hours must be an integer >= 1, got 0/);

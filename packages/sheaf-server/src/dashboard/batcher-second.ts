@@ -22,10 +22,10 @@ export interface BatcherSecond {
   readonly reasons: Readonly<Record<string, number>>;
   /** Why its batches held no more items. */
   readonly sizeReasons: Readonly<Record<string, number>>;
-  /** Batches that failed, by code; `MODEL` where the error was not the batcher's. */
+  /** Batches that failed, as a whole or in part, by code; `MODEL` where the error was not the batcher's. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Its last batches: size, reason, whether it failed. */
-  readonly recent: readonly (readonly [number, string, boolean])[];
+  /** Its last batches: items, reason, items that failed. */
+  readonly recent: readonly (readonly [number, string, number])[];
 }
 
 /** Points a batch adds to the latency distribution at most. */
@@ -48,7 +48,7 @@ export class SecondsOf {
   #reasons: Record<string, number> = {};
   #sizeReasons: Record<string, number> = {};
   #failures: Record<string, number> = {};
-  #recent: (readonly [number, string, boolean])[] = [];
+  #recent: (readonly [number, string, number])[] = [];
   #batches = 0;
   #batchedItems = 0;
   #cacheBefore: CacheFigures = noFigures;
@@ -99,15 +99,15 @@ export class SecondsOf {
     this.#batches = this.#batchedItems = 0;
   }
 
-  #observe({ size, reason, sizeReason, queueWaitMs, tookMs, outcome, errorCode }: BatchRecord): void {
+  #observe({ size, reason, sizeReason, queueWaitMs, tookMs, outcome, failedItems, errorCode }: BatchRecord): void {
     this.#batches++;
     this.#batchedItems += size;
     this.#sizes.set(size, (this.#sizes.get(size) ?? 0) + 1);
     this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
     if (sizeReason !== undefined) this.#sizeReasons[sizeReason] = (this.#sizeReasons[sizeReason] ?? 0) + 1;
-    const hasFailed = outcome === "error";
-    if (hasFailed) this.#failures[errorCode ?? "MODEL"] = (this.#failures[errorCode ?? "MODEL"] ?? 0) + 1;
-    this.#recent.push([size, reason, hasFailed]);
+    if (outcome === "error" || outcome === "partial")
+      this.#failures[errorCode ?? "MODEL"] = (this.#failures[errorCode ?? "MODEL"] ?? 0) + 1;
+    this.#recent.push([size, reason, failedItems]);
     if (this.#recent.length > recentKept) this.#recent.shift();
     // Arrivals at random are evenly spread over the time in which a batch gathers; mean and longest wait are known.
     const points = Math.min(size, spreadOver);

@@ -10,17 +10,20 @@ export function modelOutput(log: FastifyBaseLogger, name: string): (line: Worker
   return ({ level, text, pid }) => log[levelOf[level]]({ model: name, workerPid: pid }, text);
 }
 
-/** One line per failed batch, and with LOG_LEVEL debug one per batch. */
+/** One line per batch that failed, as a whole or in part, and with LOG_LEVEL debug one per batch. */
 export function logBatches(
   log: FastifyBaseLogger,
   name: string,
   batcher: Pick<MeasuredBatcher, "subscribe">,
 ): () => void {
-  return batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
-    const level = outcome === "error" ? "warn" : "debug";
-    const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };
-    log[level](line, outcome === "error" ? "batch failed" : "batch");
-  });
+  return batcher.subscribe(
+    ({ batchId, reason, size, queueWaitMs, runMs, outcome, failedItems, extraRuns, errorCode }) => {
+      const level = outcome === "error" || outcome === "partial" ? "warn" : "debug";
+      const facts = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs };
+      const text = { ok: "batch", refused: "batch", partial: "batch failed in part", error: "batch failed" }[outcome];
+      log[level]({ ...facts, failedItems, extraRuns, errorCode }, text);
+    },
+  );
 }
 
 /** Server errors are logged with their cause; the caller's mistakes only with LOG_LEVEL debug. */

@@ -139,10 +139,11 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(limits, settings.price, cost);
   // In this order: a policy and a subscriber see what the batch has taught.
   if (learned !== undefined)
-    dispatcher.observers.push((record, nowMs) => {
+    dispatcher.learners.push((run, nowMs) => {
       const isTaken = dispatcher.inFlight >= learned.limit;
-      learned.ended(record, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= settings.maxBatchSize);
+      learned.ended(run, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= settings.maxBatchSize);
     });
+  dispatcher.learners.push((run) => scheduler.learn(run));
   dispatcher.observers.push(
     (record, nowMs) => scheduler.observe(record, nowMs),
     (record) => statistics.observe(record),

@@ -71,7 +71,7 @@ export function openTelemetry<In, Out>(batcher: Batcher<In, Out>, { trace }: Ope
 }
 
 function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void {
-  const { batchId, size, reason, runMs, queueWaitMs, outcome, errorCode, attempt, tags = [] } = record;
+  const { batchId, size, reason, runMs, queueWaitMs, outcome, failedItems, errorCode, attempt, tags = [] } = record;
   const callers = tags.filter((tag) => tag instanceof Caller);
   const endedAtMs = now();
   for (const { span, calledAtMs } of callers) {
@@ -89,13 +89,15 @@ function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void
       "sheaf.batch.size": size,
       "sheaf.batch.reason": reason,
       "sheaf.batch.attempt": attempt,
+      "sheaf.batch.failed_items": failedItems,
       "sheaf.queue_wait_ms": queueWaitMs.mean,
     },
     links: linked.map((caller) => ({ context: caller.spanContext() as never })),
   });
   if (outcome !== "ok") {
     if (errorCode !== undefined) span.setAttributes({ "error.type": errorCode });
-    span.setStatus({ code: errorStatus, message: errorCode ?? "the batch function failed" });
+    const message = outcome === "partial" ? `${failedItems} of ${size} items failed` : "the batch function failed";
+    span.setStatus({ code: errorStatus, message: errorCode ?? message });
   }
   span.end(endedAtMs);
 }

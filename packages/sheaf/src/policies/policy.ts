@@ -37,8 +37,8 @@ export interface Policy {
   arrived?(view: QueueView): void;
   /**
    * A batch ended and its callers were answered, at `nowMs`: with an executor that measures its runs, or takes a batch
-   * ahead, that is not `startedAtMs + runMs`. Sub-runs of a bisection are not reported.
-   * `cost` has learned from the batch already.
+   * ahead, that is not `startedAtMs + runMs`. A batch that was bisected ends with its last part.
+   * `cost` has learned from the batch already, and from the parts that passed.
    */
   observe?(record: BatchRecord, nowMs: number, cost: CostModel): void;
 }
@@ -109,12 +109,20 @@ export interface BatchRecord {
   readonly queueWaitMs: { readonly mean: number; readonly max: number };
   /** Batches in flight while it ran, itself included: the mean over its time. Undefined where a worker of a fleet ran it. */
   readonly inFlight?: number | undefined;
-  /** Dispatch → results, or as measured by the executor. */
+  /** Dispatch → results, or as measured by the executor; where parts of it ran again, dispatch → the last result. */
   readonly runMs: number;
   /** Dispatch → results as the callers saw it: with the way to the executor and back. */
   readonly tookMs: number;
-  /** `"refused"`: the batch function put its items back, and they will run again. */
-  readonly outcome: "ok" | "error" | "refused";
+  /**
+   * `"ok"`: it returned a result for each item, which may be an error. `"error"`: it failed, and every item with it. `"partial"`: it
+   * failed, and items that were answered early or ran again in a part of it have their results all the same. `"refused"`: the batch
+   * function put its items back, all or the rest of them, and they will run again.
+   */
+  readonly outcome: "ok" | "partial" | "error" | "refused";
+  /** Items that failed; 0 where a worker of a fleet ran it. */
+  readonly failedItems: number;
+  /** Runs of a part of it, after it had failed as a whole; 0 where a worker of a fleet ran it. */
+  readonly extraRuns: number;
   /** Code of the BatcherError the whole batch failed with, if it was one. */
   readonly errorCode?: string | undefined;
   /** 1; higher when an executor ran the batch again after a crash. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError, type BatcherOptions, createBatcher, greedy } from "../../dist/index.js";
+import { BatcherError, type BatcherOptions, type BatchRecord, createBatcher, greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
 
@@ -349,4 +349,107 @@ test("a bisected batch of one is not repeated without runOne", async () => {
   await runs[0]!.fail(bad);
   assert.equal(call.reason, bad);
   assert.equal(runs.length, 1);
+});
+
+/** A table with bad rows, whose statement takes 50 ms and as long again for each 500 rows. */
+function table(bad: (row: number) => boolean, options: BatcherOptions<number, number> = {}) {
+  const clock = manualClock();
+  const records: BatchRecord[] = [];
+  let runs = 0;
+  const batcher = createBatcher<number, number>(
+    (rows) =>
+      new Promise((resolve, reject) => {
+        runs++;
+        clock.after(50 + rows.length / 10, () => (rows.some(bad) ? reject(new Error("bad row")) : resolve([...rows])));
+      }),
+    { clock, policy: greedy(), maxBatchSize: 500, onBatchError: "bisect", ...options },
+  );
+  batcher.subscribe((record) => records.push(record));
+  return { batcher, clock, records, runs: () => runs };
+}
+
+test("a bisected batch is recorded once, at its last result: what failed, what was run again, and how long all took", async () => {
+  const { batcher, clock, records, runs } = table((row) => row === 7);
+  watchAll(batcher, numbers(32));
+  await clock.advanceAsync(500);
+  assert.equal(records.length, 0);
+  await clock.advanceAsync(200);
+  assert.equal(runs(), 11);
+  const { outcome, size, failedItems, extraRuns, runMs, tookMs, queueWaitMs } = records[0]!;
+  // 32 rows, 16 with the bad one, then 8, 4, 2 and 1 of either side.
+  assert.deepEqual([records.length, outcome, size, failedItems, extraRuns], [1, "partial", 32, 1, 10]);
+  const rows = 32 + 2 * (16 + 8 + 4 + 2 + 1);
+  assert.ok(Math.abs(runMs - (11 * 50 + rows / 10)) < 0.001, `${runMs}`);
+  assert.deepEqual([tookMs, queueWaitMs.max], [runMs, 0]);
+  assert.equal(batcher.stats().runMs.max, runMs);
+});
+
+test("where no item passes, the record says error, with the runs that were spent and their time", async () => {
+  const { batcher, clock, records, runs } = table(() => true);
+  watchAll(batcher, numbers(4));
+  await clock.advanceAsync(1000);
+  const { outcome, failedItems, extraRuns, runMs } = records[0]!;
+  assert.deepEqual([outcome, failedItems, extraRuns], ["error", 4, runs() - 1]);
+  assert.ok(runMs > 50 * runs(), `${runMs}`);
+});
+
+test("18 bad rows of 5,000: the records count them, and the parts that passed make a verdict", async () => {
+  const { batcher, clock, records } = table((row) => row % 278 === 77, { concurrency: 2 });
+  for (let from = 0; from < 5000; from += 250) {
+    watchAll(batcher, numbers(5000).slice(from, from + 250));
+    await clock.advanceAsync(700);
+  }
+  await clock.advanceAsync(20_000);
+  const sum = (of: (record: BatchRecord) => number): number => records.reduce((total, record) => total + of(record), 0);
+  const stats = batcher.stats();
+  assert.deepEqual([sum(({ size }) => size), sum(({ failedItems }) => failedItems), stats.items.ok], [5000, 18, 4982]);
+  assert.equal(
+    sum(({ extraRuns }) => extraRuns),
+    stats.bisectRuns,
+  );
+  assert.deepEqual([...new Set(records.map(({ outcome }) => outcome))].sort(), ["ok", "partial"]);
+  assert.equal(stats.verdict.verdict, "gains");
+  assert.ok(Math.abs(stats.costModel!.fixedMs - 50) < 2, `${stats.costModel!.fixedMs}`);
+  assert.ok(Math.abs(stats.costModel!.perItemMs - 0.1) < 0.02, `${stats.costModel!.perItemMs}`);
+});
+
+test("bad rows do not lower the number of batches in flight; failed batches do", async () => {
+  const { batcher, clock } = table((row) => row % 50 === 7, { maxBatchSize: 50 });
+  watchAll(batcher, numbers(5000));
+  await clock.advanceAsync(60_000);
+  const { concurrency, items } = batcher.stats();
+  assert.deepEqual(items, { ok: 4900, error: 100, timeout: 0, aborted: 0, rejected: 0 });
+  assert.notEqual(concurrency!.cause, "failure");
+});
+
+test("the rest of a bisected batch that goes back to the queue is recorded as refused", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
+  const records: BatchRecord[] = [];
+  batcher.subscribe((record) => records.push(record));
+  watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  await runs[0]!.fail(new Error("bad batch"));
+  await runs[1]!.finish();
+  runs[2]!.context.putBack();
+  await runs[2]!.fail(new Error("busy"));
+  await runs[3]!.finish();
+  assert.deepEqual(
+    records.map(({ outcome, size, failedItems, extraRuns }) => [outcome, size, failedItems, extraRuns]),
+    [
+      ["refused", 4, 0, 2],
+      ["ok", 2, 0, 0],
+    ],
+  );
+});
+
+test("a batch that fails after early answers is recorded as partial", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 4 });
+  const records: BatchRecord[] = [];
+  batcher.subscribe((record) => records.push(record));
+  watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  runs[0]!.context.answer(0, 1);
+  runs[0]!.context.answer(1, new Error("bad"));
+  await runs[0]!.fail(new Error("the rest"));
+  assert.deepEqual([records[0]!.outcome, records[0]!.failedItems, records[0]!.extraRuns], ["partial", 3, 0]);
 });

@@ -160,6 +160,8 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
   runMs: 20,
   tookMs: 20,
   outcome: "ok",
+  failedItems: 0,
+  extraRuns: 0,
   attempt: 1,
   ...part,
 });

@@ -246,12 +246,12 @@ test("subscribers get one BatchRecord a batch", async () => {
 
 test("a batch with an Error in a place is still an ok run", async () => {
   const { batcher, clock, runs } = heldBatcher();
-  const outcomes: string[] = [];
-  batcher.subscribe(({ outcome }) => outcomes.push(outcome));
+  const outcomes: unknown[] = [];
+  batcher.subscribe(({ outcome, failedItems, extraRuns }) => outcomes.push([outcome, failedItems, extraRuns]));
   watchAll(batcher, [1, 2]);
   await clock.settle();
   await runs[0]!.finish([new Error("one"), 2]);
-  assert.deepEqual(outcomes, ["ok"]);
+  assert.deepEqual(outcomes, [["ok", 1, 0]]);
 });
 
 test("unsubscribe ends it, also from inside a listener, and twice is fine", async () => {

@@ -137,6 +137,27 @@ test("the span of a failed batch has the status error; what a caller makes of it
   }
 });
 
+test("the span of a batch whose bad items were found says how many, and lasts until the last result", async () => {
+  const runs: number[] = [];
+  const parse = openTelemetry(
+    createBatcher(
+      async (texts: string[]) => {
+        runs.push(texts.length);
+        await sleep(5);
+        return texts.map((text) => JSON.parse(text) as unknown);
+      },
+      { name: "parse", onBatchError: "bisect" },
+    ),
+    { trace },
+  );
+  await Promise.allSettled(["1", "{", "3", "4"].map((text) => inSpan("caller", () => parse(text))));
+  assert.deepEqual(runs, [4, 2, 1, 1, 2]);
+  const [batch, ...others] = finished("parse batch");
+  assert.deepEqual([others.length, batch!.attributes["sheaf.batch.failed_items"], batch!.links.length], [0, 1, 4]);
+  assert.deepEqual(batch!.status, { code: SpanStatusCode.ERROR, message: "1 of 4 items failed" });
+  assert.ok(batch!.duration[0] + batch!.duration[1] / 1e9 >= 0.02, "five runs of 5 ms");
+});
+
 test("a call without a span runs as before, and its batch has a span without a link", async () => {
   const double = openTelemetry(
     createBatcher((numbers: number[]) => numbers, { name: "double" }),

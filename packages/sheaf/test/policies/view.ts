@@ -54,6 +54,8 @@ export const record = (size: number, runMs: number, overrides: Partial<BatchReco
   runMs,
   tookMs: runMs,
   outcome: "ok",
+  failedItems: 0,
+  extraRuns: 0,
   attempt: 1,
   ...overrides,
 });

@@ -80,7 +80,7 @@ export class History {
 
   /** The last batches, oldest first. */
   recent(/** @type {number} */ most) {
-    /** @type {(readonly [number, string, boolean])[]} */
+    /** @type {(readonly [number, string, number])[]} */
     const batches = [];
     for (let i = this.points.length - 1; i >= 0 && batches.length < most; i--) {
       batches.unshift(...this.points[i].second.recent.slice(-(most - batches.length)));

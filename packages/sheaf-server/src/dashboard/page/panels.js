@@ -151,10 +151,13 @@ export function showRecent({ maxBatchSize }, history) {
   const largest = maxBatchSize ?? Math.max(1, ...batches.map(([size]) => size));
   /** @type {Map<string, string>} */
   const colours = new Map();
-  const bars = batches.map(([size, reason, hasFailed]) => {
-    const { label, colour } = hasFailed ? { label: "Failed", colour: "--bad" } : reasonOf(reason);
+  const bars = batches.map(([size, reason, failedItems]) => {
+    const { label, colour } =
+      failedItems === 0
+        ? reasonOf(reason)
+        : { label: failedItems < size ? "Failed in part" : "Failed", colour: failedItems < size ? "--warn" : "--bad" };
     colours.set(label, colour);
-    const bar = element("i", { "data-failed": String(hasFailed), title: `${plural(size, "item")}: ${label}` });
+    const bar = element("i", { "data-failed": String(failedItems > 0), title: `${plural(size, "item")}: ${label}` });
     bar.style.setProperty("--share", String(size / largest));
     bar.style.setProperty("--colour", `var(${colour})`);
     return bar;

@@ -205,6 +205,8 @@ function rowOf(record: BatchRecord, runId: string, service: string, maxBatchSize
     weight: record.weight,
     reason: record.reason,
     outcome: record.outcome,
+    failed_items: record.failedItems,
+    extra_runs: record.extraRuns,
     error_code: record.errorCode ?? null,
     run_id: runId,
     batch_id: record.batchId,

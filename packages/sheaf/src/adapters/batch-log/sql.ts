@@ -21,6 +21,8 @@ export function batchLogTableSql(name: Partial<TableName> = {}): string[] {
   weight double precision,
   reason text,
   outcome text NOT NULL DEFAULT 'ok',
+  failed_items integer NOT NULL DEFAULT 0,
+  extra_runs integer NOT NULL DEFAULT 0,
   error_code text,
   run_id uuid NOT NULL DEFAULT gen_random_uuid(),
   batch_id bigint NOT NULL DEFAULT 0,
@@ -44,7 +46,11 @@ export interface HourOfService {
   readonly mean_processing_ms: number;
   readonly p95_processing_ms: number;
   readonly processing_ms_per_item: number;
+  /** Batches of which no item has a result. */
   readonly failed_batches: number;
+  readonly failed_items: number;
+  /** Runs of parts of batches that had failed as a whole. */
+  readonly extra_runs: number;
 }
 
 /** Figures of each service in each hour, the last hour first; its one parameter is the number of hours to look back. */
@@ -60,7 +66,9 @@ export function hourlyReportSql(name: Partial<TableName> = {}): string {
   avg(processing_time_ms) AS mean_processing_ms,
   percentile_cont(0.95) WITHIN GROUP (ORDER BY processing_time_ms) AS p95_processing_ms,
   sum(processing_time_ms) / nullif(sum(batch_size), 0) AS processing_ms_per_item,
-  (count(*) FILTER (WHERE outcome = 'error'))::int4 AS failed_batches
+  (count(*) FILTER (WHERE outcome = 'error'))::int4 AS failed_batches,
+  sum(failed_items)::float8 AS failed_items,
+  sum(extra_runs)::float8 AS extra_runs
 FROM ${qualified({ table: defaultTable, ...name })}
 WHERE created_at >= now() - make_interval(hours => $1::text::int4)
 GROUP BY 1, 2

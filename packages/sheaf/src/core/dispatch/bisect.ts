@@ -1,17 +1,20 @@
-import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunks/chunk.ts";
 import { propertyOf } from "../../shared/describe.ts";
 import { BatcherError } from "../contract/errors.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */
-export interface Bisection<In> {
-  readonly calls: Settlement<In>;
+export interface Bisection {
   readonly shouldBisect: (error: unknown) => boolean;
   /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
   readonly maxBisectRuns: number | undefined;
   now(): number;
   /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
   runAgain(indices: readonly number[], nowMs: number): Promise<ArrayLike<unknown>>;
+  /** A part of the batch passed, and this is what it returned for an item. */
+  ended(index: number, result: unknown): void;
+  failed(index: number, error: unknown): void;
+  /** The items that are left fail. */
+  restFailed(error: unknown): void;
   /** The part failed for no fault of its items: the rest of the batch goes back to the queue. */
   isPutBack(error: unknown): boolean;
   /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
@@ -24,17 +27,16 @@ export interface Bisection<In> {
  * binary splitting), so the default bound finds at least 4 exactly. Items left when the runs are spent get the
  * batch's error.
  */
-export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
+export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
-  const fail = (index: number, reason: unknown): void => how.calls.settle(batch, index, reason, undefined, "error");
   const split = (part: number[], partError: unknown): void => {
     const culprit = propertyOf(partError, "itemIndex");
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
-      fail(part[culprit]!, partError);
+      how.failed(part[culprit]!, partError);
       parts.push(part.filter((_, position) => position !== culprit));
     } else if (part.length === 1) {
-      fail(part[0]!, partError);
+      how.failed(part[0]!, partError);
     } else {
       const middle = Math.ceil(part.length / 2);
       parts.push(part.slice(middle), part.slice(0, middle));
@@ -48,15 +50,15 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
     // Callers that have left meanwhile are not worth a run.
     const alive = part.filter((index) => batch.settlers[index] !== undefined);
     if (alive.length === 0) continue;
-    if (runsLeft-- <= 0) return how.calls.failAll(batch, error);
+    if (runsLeft-- <= 0) return how.restFailed(error);
     try {
       const results = await how.runAgain(alive, nowMs);
-      alive.forEach((index, position) => how.calls.settle(batch, index, results[position]));
+      alive.forEach((index, position) => how.ended(index, results[position]));
     } catch (partError) {
-      if (how.isGivenUp()) return how.calls.failAll(batch, partError);
+      if (how.isGivenUp()) return how.restFailed(partError);
       if (how.isPutBack(partError)) return;
       if (how.shouldBisect(partError)) split(alive, partError);
-      else for (const index of alive) fail(index, partError);
+      else for (const index of alive) how.failed(index, partError);
     }
   }
 }

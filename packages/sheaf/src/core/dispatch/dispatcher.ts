@@ -25,6 +25,9 @@ export interface DispatchEvents<In> extends RunEvents<In> {
   freed(nowMs: number): void;
 }
 
+/** What is learned from a run. */
+export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
+
 type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 
 /** A batch that goes ahead as late as possible goes this part of a run before its slot is free, and at least so long before. */
@@ -37,8 +40,10 @@ export class Dispatcher<In, Out> {
   started = 0;
   /** Items in them. */
   running = 0;
-  /** Get the record of each batch once it has its outcome, before its callers are settled. */
+  /** Get the record of each batch once it has its outcome, in the same turn as its last callers. */
   readonly observers: ((record: BatchRecord, nowMs: number) => void)[] = [];
+  /** Get each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
+  readonly learners: ((run: RunFacts, nowMs: number) => void)[] = [];
   readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
@@ -164,31 +169,52 @@ export class Dispatcher<In, Out> {
     }
     const nowMs = this.#settings.clock.now();
     const failedBefore = tally.error;
-    this.#record(run, nowMs, "ok");
+    this.#measured(run, nowMs);
     try {
       this.#calls.settleAll(batch, results, nowMs);
       for (let i = 0; tally.error > failedBefore && i < results.length; i++)
-        if (results[i] instanceof Error) this.#events.failed(results[i]);
+        if (results[i] instanceof Error) {
+          if (!run.isAnswered(i)) run.failedItems++;
+          this.#events.failed(results[i]);
+        }
     } catch (error) {
       // An entry could not be read: a Proxy, or a getter that throws.
-      this.#calls.failAll(batch, error);
+      this.#restFailed(run, error);
     }
+    this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok");
     this.#end(run, nowMs);
   }
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
     let nowMs = this.#settings.clock.now();
     this.#events.failed(error);
-    const isPutBack = run.isPutBack && !run.abandoned;
-    this.#record(run, nowMs, isPutBack ? "refused" : "error", error);
-    if (isPutBack) this.#putBack(run, error);
-    else if (!run.abandoned && this.#mayBisect(error)) {
-      await this.#bisect(run, error);
-      nowMs = this.#settings.clock.now();
+    if (!run.abandoned && run.isPutBack) {
+      this.#measured(run, nowMs);
+      this.#record(run, nowMs, "refused", error);
+      this.#putBack(run, error);
     } else {
-      this.#calls.failAll(run.calls, error);
+      if (!run.abandoned && this.#mayBisect(error)) {
+        await this.#bisect(run, error);
+        nowMs = this.#settings.clock.now();
+      } else {
+        this.#measured(run, nowMs);
+        this.#restFailed(run, error);
+      }
+      const isRefused = run.isPutBack && !run.abandoned;
+      this.#record(run, nowMs, isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error", error);
     }
     this.#end(run, nowMs);
+  }
+
+  /** The run of a batch has ended; where parts of it ran, only all of them together have a time that is the batch's. */
+  #measured(run: Run<In>, nowMs: number): void {
+    if (run.extraRuns > 0) run.runMs = nowMs - run.startedAtMs;
+    else run.runMs ??= nowMs - run.beganAtMs;
+  }
+
+  #restFailed(run: Run<In>, error: unknown): void {
+    for (const settler of run.calls.settlers) if (settler !== undefined) run.failedItems++;
+    this.#calls.failAll(run.calls, error);
   }
 
   #putBack(run: Run<In>, error: unknown): void {
@@ -225,7 +251,15 @@ export class Dispatcher<In, Out> {
       run: async ([item], handle) => [await runOne(item!, handle)],
     };
     return bisect(batch, error, {
-      calls: this.#calls,
+      ended: (index, result) => {
+        run.itemEnded(result);
+        this.#calls.settle(batch, index, result);
+      },
+      failed: (index, itemError) => {
+        run.failedItems++;
+        this.#calls.settle(batch, index, itemError, undefined, "error");
+      },
+      restFailed: (restError) => this.#restFailed(run, restError),
       shouldBisect: (partError) => {
         this.#events.failed(partError);
         return this.#mayBisect(partError);
@@ -242,12 +276,17 @@ export class Dispatcher<In, Out> {
       runAgain: async (indices, nowMs) => {
         const { length } = indices;
         run.counted = (run.weight * length) / run.size;
+        run.extraRuns++;
+        run.beganAtMs = nowMs;
+        const msBefore = this.#together(nowMs);
         this.#events.ranAgain(length, run.counted, nowMs);
         const executor = length === 1 && one !== undefined ? one : this.#executor;
         const items = indices.map((index) => batch.items[index]!);
         const handle = run.part(indices);
         try {
-          return this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
+          const results = this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
+          if (executor === this.#executor) this.#partPassed(run, handle, indices, nowMs, msBefore);
+          return results;
         } finally {
           handle.end();
         }
@@ -267,8 +306,29 @@ export class Dispatcher<In, Out> {
     return this.#togetherMs;
   }
 
+  /** A part of a batch costs what a batch of its size does. */
+  #partPassed(run: Run<In>, handle: BaseRunHandle, indices: readonly number[], startedAtMs: number, msBefore: number) {
+    const nowMs = this.#settings.clock.now();
+    const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
+    const part: RunFacts = {
+      size: indices.length,
+      weights: weights && { sum: sumOf(weights), heaviest: Math.max(...weights) },
+      startedAtMs,
+      inFlight: this.#meanInFlight(startedAtMs, msBefore, nowMs),
+      runMs: handle.runMs ?? nowMs - run.beganAtMs,
+      outcome: "ok",
+    };
+    for (const learn of this.learners) learn(part, nowMs);
+  }
+
+  /** Batches in flight since then, of which all runs together had taken so many milliseconds. */
+  #meanInFlight(startedAtMs: number, msBefore: number, nowMs: number): number {
+    return nowMs > startedAtMs ? (this.#together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
+  }
+
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
     const { calls: batch, startedAtMs } = run;
+    const tookMs = nowMs - startedAtMs;
     const record: BatchRecord = {
       batchId: run.batchId,
       reason: run.reason,
@@ -279,14 +339,17 @@ export class Dispatcher<In, Out> {
       group: run.group,
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
-      inFlight: nowMs > startedAtMs ? (this.#together(nowMs) - run.msBefore) / (nowMs - startedAtMs) : this.inFlight,
-      runMs: (run.runMs ??= nowMs - run.beganAtMs),
-      tookMs: nowMs - startedAtMs,
+      inFlight: this.#meanInFlight(startedAtMs, run.msBefore, nowMs),
+      runMs: run.runMs ?? tookMs,
+      tookMs,
       outcome,
+      failedItems: outcome === "error" ? run.size : run.failedItems,
+      extraRuns: run.extraRuns,
       errorCode: error instanceof BatcherError ? error.code : undefined,
       attempt: run.attempt,
       tags: tagsOf(batch),
     };
+    for (const learn of this.learners) learn(record, nowMs);
     for (const observe of this.observers) observe(record, nowMs);
   }
 }

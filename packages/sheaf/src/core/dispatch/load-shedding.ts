@@ -1,7 +1,7 @@
-import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { queueBound } from "../observe/expected-latency.ts";
+import type { RunFacts } from "./dispatcher.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../observe/crowded-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
@@ -28,8 +28,8 @@ export class LoadShedding<In, Out> {
     this.#admission = admission;
   }
 
-  /** Feeds the cost model with the batch, and compares the two. */
-  observe({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: BatchRecord): void {
+  /** Feeds the cost model with a run, and compares the two. */
+  learn({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: RunFacts): void {
     if (outcome !== "ok") return;
     const expectedMs = this.#cost.observe(size, runMs, weights, inFlight);
     // When all else is dropped, only small batches are left to show that large ones are fast again.

@@ -40,6 +40,11 @@ export class Run<In> extends BaseRunHandle {
   abandoned = false;
   /** If it fails, its items go back to the queue. */
   isPutBack = false;
+  /** Items that have their results although it failed: answered early, or by a run of a part. */
+  passedItems = 0;
+  failedItems = 0;
+  /** Runs of a part of it. */
+  extraRuns = 0;
   /** The weight that `rateLimit` counted for the part of it that runs now. */
   counted: number;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
@@ -83,6 +88,7 @@ export class Run<In> extends BaseRunHandle {
   override countRun(items: number = this.size): void {
     this.attempt++;
     this.counted = (this.weight * items) / this.size;
+    if (items < this.size) this.extraRuns++;
     this.beganAtMs = this.#told.retried(items, this.counted, items < this.size);
   }
 
@@ -117,8 +123,15 @@ export class Run<In> extends BaseRunHandle {
 
   override deliver(index: number, result: unknown): boolean {
     if (this.abandoned || !super.deliver(index, result)) return false;
+    this.itemEnded(result);
     this.#told.answered(this.calls, index, result);
     return true;
+  }
+
+  /** An item has its result although its batch has not ended, or not well. */
+  itemEnded(result: unknown): void {
+    if (result instanceof Error) this.failedItems++;
+    else this.passedItems++;
   }
 
   /** Made when the batch function reads it: most never do. */

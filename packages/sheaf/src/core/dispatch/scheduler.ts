@@ -5,7 +5,7 @@ import type { Settlement } from "../queue/settlement.ts";
 import { Alarm } from "../runtime/alarm.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Decisions } from "./decision.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import type { Dispatcher, RunFacts } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { Demand } from "../observe/load/demand.ts";
@@ -130,8 +130,11 @@ export class Scheduler<In, Out> {
     if (queue.tenants !== undefined && settings.prefetch > 0) this.wake();
   }
 
+  learn(run: RunFacts): void {
+    this.#shedding.learn(run);
+  }
+
   observe(record: BatchRecord, nowMs: number): void {
-    this.#shedding.observe(record);
     this.#decisions.observe(record, nowMs);
   }
 

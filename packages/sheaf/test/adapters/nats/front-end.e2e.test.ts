@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { headers } from "@nats-io/transport-node";
-import { createBatcher, type BatchRecord, type Batcher } from "../../../dist/index.js";
+import { createBatcher, fixedWindow, type BatchRecord, type Batcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 
@@ -49,6 +49,26 @@ test("a detailed result names its batch as the record of that batch does", { ski
   for (const { batchId, batchSize } of answers)
     assert.equal(records.find((record) => record.batchId === batchId)?.size, batchSize);
   assert.equal(front.stats().batches, records.length);
+});
+
+test("of a bisected batch a front end learns no cost: it sees parts of it", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue);
+  const records: BatchRecord[] = [];
+  front.subscribe((record) => records.push(record));
+  const refusing = async (items: number[]): Promise<number[]> => {
+    if (items.includes(3)) throw new Error("3 is bad");
+    return items;
+  };
+  await rig.worker(queue, refusing, { onBatchError: "bisect", maxBatchSize: 8, policy: fixedWindow(), maxWaitMs: 50 });
+  await front.ready();
+  const settled = await front.settle([1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.equal(settled.filter(({ status }) => status === "fulfilled").length, 7);
+  const bisected = records.filter(({ size }) => size > 1);
+  assert.ok(bisected.length > 0);
+  for (const { outcome } of bisected) assert.equal(outcome, "partial");
+  await front.many([1, 2, 4, 5]);
+  assert.equal(records.at(-1)!.outcome, "ok");
 });
 
 test("map pulls no more than may be under way, and its end withdraws the waiting items", { skip }, async () => {

@@ -42,7 +42,7 @@ export class SeenBatches {
   }
 
   /** One item of a batch has been answered. @returns the number of the batch here; 0 where there was none. */
-  answered({ n, b, w, m, s, c, e }: ReplyHead, queueMs: number, nowMs: number): number {
+  answered({ n, b, w, m, s, c, p }: ReplyHead, queueMs: number, nowMs: number): number {
     if (w === "") return 0;
     const key = `${w}:${b}`;
     const known = this.#seen.get(key);
@@ -61,7 +61,9 @@ export class SeenBatches {
       queueWaitMs: { mean: queueMs, max: queueMs },
       runMs: m,
       tookMs: m,
-      outcome: e === undefined ? "ok" : "error",
+      outcome: p === true ? "partial" : "ok",
+      failedItems: 0,
+      extraRuns: 0,
       attempt: c,
     };
     if (record.outcome === "ok") this.#cost.observe(n, m);

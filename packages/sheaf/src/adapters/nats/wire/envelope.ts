@@ -27,6 +27,8 @@ export interface ReplyHead {
   readonly c: number;
   /** Where the front end confirms it. In here, because servers refuse such a subject as a message's reply. */
   readonly a?: string | undefined;
+  /** Its batch goes on, so `m` and `s` are not the batch's: it was answered early, or by a run of a part. */
+  readonly p?: true | undefined;
   readonly e?: WireError | undefined;
 }
 

@@ -38,14 +38,16 @@ export class Replies {
     } catch (error) {
       return this.error(delivery, error);
     }
+    const reason = this.#reasons.get(batchId);
     const head: ReplyHead = {
       n: batchSize,
       b: batchId,
       w: this.#workerId,
       m: runMs,
-      s: this.#reasons.get(batchId) ?? "idle",
+      s: reason ?? "idle",
       c: delivery.deliveries,
       a: delivery.ack,
+      p: reason === undefined ? true : undefined,
     };
     const payload = pack(head, body);
     const most = largestMessageBytes(this.#settings);

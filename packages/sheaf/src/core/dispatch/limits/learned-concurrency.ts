@@ -1,6 +1,6 @@
-import type { BatchRecord } from "../../../policies/policy.ts";
 import type { ConcurrencyCause } from "../../contract/stats.ts";
 import { firstConcurrency } from "../../contract/options.ts";
+import type { RunFacts } from "../dispatcher.ts";
 import { Contention, elasticity, type ContentionFit } from "../../observe/contention.ts";
 
 /** Most batches in flight, however well it goes: sockets and memory have an end. */
@@ -68,14 +68,15 @@ export class LearnedConcurrency {
     this.limit = this.#start = start;
   }
 
-  /** A batch ended. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */
+  /** A batch ended, or a part of a bisected one passed. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */
   ended(
-    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: BatchRecord,
+    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts,
     nowMs: number,
     isShort: boolean,
     isPressed: boolean,
   ): void {
-    if (outcome === "refused") return;
+    // Bad items say nothing about the number in flight; the parts without them have been counted.
+    if (outcome === "refused" || outcome === "partial") return;
     // Began under another limit, it tells what runs cost but not how it goes now.
     const isOwn = startedAtMs >= this.#changedAtMs;
     if (outcome === "error") return this.#failed(nowMs, isOwn);
