@@ -76,7 +76,7 @@ export async function embeddingApi({
 
   async function reply(request, number, response) {
     const { body, inputs } = request;
-    const planned = fault(request, number);
+    const planned = await fault(request, number);
     if (planned === "hang") return;
     if (planned === "reset") return void response.socket.resetAndDestroy();
     if (planned?.status !== undefined)

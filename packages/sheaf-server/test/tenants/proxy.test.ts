@@ -123,12 +123,14 @@ test("the limits of a key and model hold for any header and query that a caller 
 });
 
 test("a 429, a text that is asked for twice and a first caller who hangs up end nothing: the second is answered", async (t) => {
-  let refusals = 1;
-  const fault = (): object | undefined =>
-    refusals-- > 0 ? { status: 429, headers: { "retry-after-ms": "1500" } } : undefined;
-  let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  const api = await embeddingApi(t, { fault, latencyMs: () => released });
+  let refuse!: () => void;
+  const refused = new Promise<void>((resolve) => (refuse = resolve));
+  const fault = async (_: unknown, number: number): Promise<object | undefined> => {
+    if (number > 1) return undefined;
+    await refused;
+    return { status: 429, headers: { "retry-after-ms": "1500" } };
+  };
+  const api = await embeddingApi(t, { fault });
   const { path: apiKeysFile } = keysFile(t, [entry("a"), entry("op", { operator: true })]);
   const settings = {
     apiKeysFile,
@@ -147,10 +149,10 @@ test("a 429, a text that is asked for twice and a first caller who hangs up end 
   const first = proxy.embed("the same text", { key: "sk-a", signal: controller.signal }).catch(() => "gone");
   const second = proxy.embed("the same text", { key: "sk-a" });
   await until('sheaf_tenant_in_flight_items{tenant="a"} 3');
+  refuse();
   await until('sheaf_rate_limit_refusals_total{batcher="upstream"} 1');
   controller.abort();
   assert.equal(await first, "gone");
-  release();
   for (const { status, json } of await Promise.all([other, second]))
     assert.deepEqual([status, json.data.length], [200, 1]);
 });
