@@ -365,6 +365,27 @@ test("what a key function does to the call that it is called for counts: close, 
       }
 });
 
+test("an item whose key function ends its list and then throws is counted once", async () => {
+  for (const key of ["weigh", "fairKey", "groupKey"] as const)
+    for (const what of ["close", "abort"] as const) {
+      const controller = new AbortController();
+      const { batcher, clock, finishAll } = heldBatcher<number>({
+        [key]: (item: number) => {
+          if (item < 3) return 1;
+          if (what === "abort") controller.abort(new Error("left"));
+          else void batcher.close();
+          throw new Error("no key");
+        },
+      });
+      const list = watch(batcher.settle([1, 2, 3, 4, 5], { signal: controller.signal }));
+      await clock.settle();
+      await finishAll();
+      assert.equal(list.status, "fulfilled");
+      const { ok, error, timeout, aborted, rejected } = batcher.stats().items;
+      assert.equal(ok + error + timeout + aborted + rejected, 5, `${key}, ${what}`);
+    }
+});
+
 test("a text is no list of its characters", async () => {
   const batcher = createBatcher((texts: string[]) => texts);
   for (const method of ["many", "settle", "settleDetailed"] as const)

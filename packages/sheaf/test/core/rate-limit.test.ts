@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assertCode, heldBatcher, numbers, statuses, timedBatcher, watch, watchAll } from "../support/rig.js";
+import {
+  assertCode,
+  heldBatcher,
+  numbers,
+  statuses,
+  timedBatcher,
+  watch,
+  watchAll,
+  type Watched,
+} from "../support/rig.js";
 
 const sizes = (batches: readonly unknown[][]): number[] => batches.map((batch) => batch.length);
 
@@ -243,4 +252,28 @@ test("any period holds at most the limit, and the limit is used: 100,000 calls a
   }
   const used = sent.reduce((all, { amount }) => all + amount, 0) / ((nowMs / perMs) * limit);
   assert.ok(used >= 0.97, `${used}`);
+});
+
+test("items that come while the policy decides do not go past the limit", async () => {
+  for (const kind of ["items", "weight"] as const) {
+    const late: Watched<number>[] = [];
+    const { batcher, clock, runs } = timedBatcher({
+      rateLimit: { [kind]: 4, perMs: 1_000 },
+      ...(kind === "weight" ? { weigh: (item: number) => item } : {}),
+      policy: {
+        name: "calls",
+        decide: ({ waiting }) => {
+          if (waiting === 3 && late.length === 0) late.push(watch(batcher(1, { priority: "immediate" })));
+          return "wait";
+        },
+      },
+      maxWaitMs: 0,
+    });
+    const calls = watchAll(batcher, [1]);
+    await clock.settle();
+    calls.push(...watchAll(batcher, [1, 1, 1]));
+    await clock.advanceAsync(10_000);
+    assert.deepEqual(statuses([...calls, ...late]), Array(5).fill("fulfilled"), kind);
+    assert.ok(maxPerSpan(runs, 1_000, ({ items }) => items.length) <= 4, kind);
+  }
 });

@@ -265,7 +265,10 @@ export class Scheduler<In, Out> {
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
     const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
+    const { version } = queue;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
+    // A policy has called the batcher: the limit was asked about the items that waited before.
+    if (seat !== undefined && queue.version !== version) return nowMs;
     if (isAhead && !("run" in decision)) return Infinity;
     const goes = "run" in decision;
     // An item that runs alone is never held, not even behind others that are.

@@ -58,7 +58,13 @@ export class Entrance<In, Out> {
    * @throws why it is refused: an item that is too large, what a key function threw, or `QUEUE_FULL`.
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
-    const arrival = this.arrivalOf(item, terms.alone);
+    let arrival: Arrival<In>;
+    try {
+      arrival = this.arrivalOf(item, terms.alone);
+    } catch (error) {
+      this.#calls.tally.rejected++;
+      throw error;
+    }
     this.#admission.checkOpen(1, terms.signal);
     for (const gate of this.#gates) gate(1, terms, arrival);
     if (this.share(arrival, settler, terms)) return;
@@ -128,31 +134,26 @@ export class Entrance<In, Out> {
   /** Calls the key functions. @throws what one threw, or that the item is too large. */
   arrivalOf(item: In, alone: boolean): Arrival<In> {
     const { weigh, groupKey, orderKey, dedupeKey, fairKey, maxItemWeight = Infinity, name } = this.#settings;
-    try {
-      const weight = weigh === undefined ? 1 : weigh(item);
-      if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
-        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
-      }
-      if (weight > maxItemWeight) {
-        throw new BatcherError(
-          "ITEM_TOO_LARGE",
-          `${name}: the item weighs ${weight}, more than one item may (maxItemWeight ${maxItemWeight}). ` +
-            "Split it, or raise maxItemWeight.",
-          { weight, maxItemWeight },
-        );
-      }
-      return {
-        item,
-        weight,
-        group: groupKey?.(item),
-        orderKey: orderKey?.(item),
-        dedupeKey: alone ? undefined : dedupeKey?.(item),
-        tenant: fairKey === undefined ? undefined : this.#tenantOf(fairKey(item)),
-      };
-    } catch (error) {
-      this.#calls.tally.rejected++;
-      throw error;
+    const weight = weigh === undefined ? 1 : weigh(item);
+    if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
+      throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
     }
+    if (weight > maxItemWeight) {
+      throw new BatcherError(
+        "ITEM_TOO_LARGE",
+        `${name}: the item weighs ${weight}, more than one item may (maxItemWeight ${maxItemWeight}). ` +
+          "Split it, or raise maxItemWeight.",
+        { weight, maxItemWeight },
+      );
+    }
+    return {
+      item,
+      weight,
+      group: groupKey?.(item),
+      orderKey: orderKey?.(item),
+      dedupeKey: alone ? undefined : dedupeKey?.(item),
+      tenant: fairKey === undefined ? undefined : this.#tenantOf(fairKey(item)),
+    };
   }
 
   #tenantOf(key: unknown): Tenant<In> {

@@ -230,8 +230,9 @@ export class Waiters<In> {
       try {
         waiter.arrival = this.#entrance.arrivalOf(waiter.items[waiter.position]!, waiter.alone);
       } catch (error) {
-        // Unless the key function has aborted the list.
+        // Unless the key function has ended the list, and the item with it.
         if (waiter.isIn !== isIn) return false;
+        this.#calls.tally.rejected++;
         const index = isIn ? this.#next(waiter) : waiter.position++;
         reject(waiter.settlerAt(index), error);
         if (isIn) waiter.epoch.settled(1);
