@@ -11,7 +11,7 @@ import {
   fixedWindow,
 } from "../../dist/index.js";
 import { manualClock } from "../../dist/testing/index.js";
-import { assertCode, numbers, values, watch, type Watched } from "../support/rig.js";
+import { assertCode, numbers, statuses, values, watch, type Watched } from "../support/rig.js";
 
 /** 40 lists of 5 under a rate limit and a timeout; what each batch was and when, from the clock's start. */
 async function played(startMs: number, policy: Policy) {
@@ -77,3 +77,30 @@ for (const maxQueueSize of [1, 10]) {
     else assert.equal(outer.value, "from outside");
   });
 }
+
+test("a clock that aborts calls while the others are cut off leaves none of them", async () => {
+  const clock = manualClock();
+  const controller = new AbortController();
+  let isArmed = false;
+  const now = (): number => {
+    if (isArmed) controller.abort(new Error("left"));
+    return clock.now();
+  };
+  const reentrant: Clock = { now, after: (delayMs, callback) => clock.after(delayMs, callback) };
+  let runs = 0;
+  const batcher = createBatcher(() => new Promise<never>(() => runs++), {
+    clock: reentrant,
+    policy: greedy(),
+    maxBatchSize: 2,
+    concurrency: 1,
+  });
+  const { signal } = controller;
+  // A batch that runs and three that wait, each a chunk of the queue.
+  const calls = Array.from({ length: 8 }, (_, i) => watch(batcher(i, i === 4 || i === 5 ? { signal } : {})));
+  await clock.advanceAsync(1);
+  void batcher.close({ graceMs: 10 });
+  clock.after(9, () => (isArmed = true));
+  await clock.advanceAsync(10);
+  assert.deepEqual(statuses(calls), Array(8).fill("rejected"));
+  assert.equal(runs, 1);
+});

@@ -34,12 +34,10 @@ export class ChunkList<In> implements List<In> {
     chunk.laneQueue = chunk.list = chunk.previous = chunk.next = undefined;
   }
 
-  /** The visitor may empty the chunk, which unlinks it. */
+  /** The visitor may empty the chunk, which unlinks it; a clock that calls the batcher meanwhile may empty others. */
   everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    for (let chunk = this.head; chunk !== undefined;) {
-      const { next } = chunk;
-      visit(chunk);
-      chunk = next;
-    }
+    const chunks: Chunk<In>[] = [];
+    for (let chunk = this.head; chunk !== undefined; chunk = chunk.next) chunks.push(chunk);
+    for (const chunk of chunks) if (chunk.list === this) visit(chunk);
   }
 }
