@@ -334,9 +334,13 @@ export class Checker {
     }
     if (note.isSubRun) return;
     const last = this.#firstOrder.get(item.order) ?? -1;
-    assert.ok(call.arrival > last, `item ${item.id} overtook a later one of key ${item.order}`);
+    // One that was put back stands where the caller came who has it now.
+    const heirs = wasPutBack ? sharers.filter(({ outcome }) => outcome === undefined) : [];
+    const heirAt = Math.min(...heirs.map(({ arrival }) => arrival));
+    const isInTurn = call.arrival > last || (heirs.length > 0 && heirAt > last);
+    assert.ok(isInTurn, `item ${item.id} overtook a later one of key ${item.order}`);
     // An earlier item of the key that waits would be overtaken; one that has gone, or that shares a later slot, would not.
-    this.#firstOrder.set(item.order, call.arrival);
+    this.#firstOrder.set(item.order, Math.max(last, call.arrival));
   }
 
   /** No item runs beside an equal one that somebody waits for who came before that began. */
