@@ -230,6 +230,7 @@ const serviceErrors: [string, unknown][] = [
     code,
     Object.assign(new Error(code), { code }),
   ]),
+  ["a failed fetch", new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) })],
 ];
 for (const [what, error] of serviceErrors) {
   test(`${what} is the service, not an item: no bisection, every caller gets that error`, async () => {
@@ -248,6 +249,16 @@ for (const status of [400, 404, 413, 422]) {
     watchAll(batcher, [1, 2, 3, 4]);
     await clock.settle();
     await runs[0]!.fail(Object.assign(new Error(`HTTP ${status}`), { status }));
+    assert.equal(runs.length, 2);
+  });
+}
+
+for (const cause of [null, undefined, "ECONNREFUSED", new Error("a bad item")]) {
+  test(`an error with the cause ${String(cause)} can be an item's fault: it is bisected`, async () => {
+    const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
+    watchAll(batcher, [1, 2, 3, 4]);
+    await clock.settle();
+    await runs[0]!.fail(Object.assign(new Error("failed"), { cause }));
     assert.equal(runs.length, 2);
   });
 }

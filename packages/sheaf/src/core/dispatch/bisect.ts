@@ -77,7 +77,7 @@ export function shouldBisectByDefault(error: unknown): boolean {
   if (typeof httpStatus === "number") return !statusesOfTheService.has(httpStatus) && httpStatus < 500;
   if (typeof code === "string" && isSocketError(code)) return false;
   // fetch wraps the socket's error: TypeError("fetch failed", { cause: ECONNREFUSED }).
-  return !(typeof cause === "object" && cause !== null && isSocketError(String((cause as { code?: unknown }).code)));
+  return !isSocketError(String(propertyOf(cause, "code")));
 }
 
 /** Codes of Node's sockets and of undici. */
