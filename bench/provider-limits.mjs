@@ -35,7 +35,7 @@ const batcherOf = (api, clock, rateLimit) =>
   });
 const alone = (rateLimit) => (api, clock) => [batcherOf(api, clock, rateLimit)];
 const sharing = (given) => (api, clock) => {
-  const limit = createRateLimit(given);
+  const limit = createRateLimit({ limits: given });
   return [batcherOf(api, clock, limit), batcherOf(api, clock, limit)];
 };
 /** Tightened tenfold for a minute and a half. */
@@ -66,7 +66,7 @@ const processes = (given) => (api, clock) => {
       renew: (...demand) => clock.wait(ready.then(() => store.renew(...demand))),
       leave: (member) => clock.wait(store.leave(member)),
     };
-    return batcherOf(api, clock, createRateLimit({ ...given, shares, clock }));
+    return batcherOf(api, clock, createRateLimit({ limits: given, shares, clock }));
   });
 };
 

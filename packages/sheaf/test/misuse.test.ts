@@ -48,6 +48,8 @@ const wrongValues: Record<string, readonly unknown[]> = {
     { items: Number.NaN, perMs: 100 },
     { items: -3, perMs: 100 },
     { weight: "1", perMs: 100 },
+    [],
+    [{ runs: 5, perMs: 100 }, { runs: 5 }],
   ],
   price: [5, "free", null, { perRun: "1" }, { perItem: Number.NaN }, { perWeight: {} }],
   name: [5, null, {}],

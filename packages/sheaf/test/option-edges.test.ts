@@ -55,6 +55,12 @@ const edges: Record<string, readonly Partial<BatcherOptions<number, number>>[]> 
   ],
   rateLimit: [
     { rateLimit: { runs: 1, perMs: 1 } },
+    {
+      rateLimit: [
+        { runs: 1, perMs: tiny },
+        { items: 1, perMs: 1 },
+      ],
+    },
     { rateLimit: { items: 1, perMs: tiny } },
     { rateLimit: { items: 2 ** 53 - 1, perMs: huge } },
     { weigh: () => 7, rateLimit: { weight: 1e-6, perMs: 1e-9 } },

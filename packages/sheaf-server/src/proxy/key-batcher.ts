@@ -33,7 +33,8 @@ export class KeyBatcher {
     this.#cache = cache;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
-    this.#rateLimit = createRateLimit({ runs, weight });
+    const isKnown = runs !== undefined || weight !== undefined;
+    this.#rateLimit = createRateLimit({ limits: isKnown ? { runs, weight, perMs: 60_000 } : undefined });
     this.batcher = embeddingRequests(
       (body, { signal, calls, onHeaders }) => {
         const { url, headers } = calls[0] as RoutedCall;

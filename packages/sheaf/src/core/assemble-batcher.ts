@@ -28,8 +28,8 @@ import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
-import type { RateLimit, RateLimitSeat, SharedRateLimit } from "./contract/rate-limit.ts";
-import { isShared, settingsOf } from "./contract/settings.ts";
+import type { RateLimitSeat } from "./contract/rate-limit.ts";
+import { isShared, limitsOf, settingsOf } from "./contract/settings.ts";
 import type { Policy } from "../policies/policy.ts";
 
 /**
@@ -58,10 +58,11 @@ export function assembleBatcher<In, Out>(
     clock,
     seatOf(settings.rateLimit, () => scheduler.look()),
   );
+  const { maxBatchSize } = settings;
   const limits = {
-    maxBatchSize: settings.maxBatchSize,
+    maxBatchSize,
     get maxBatchWeight() {
-      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.seat?.maxWeight ?? Infinity);
+      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.maxWeight);
     },
     padded: settings.batchWeight === "padded",
   };
@@ -136,7 +137,13 @@ export function assembleBatcher<In, Out>(
   };
   const scheduler = new Scheduler<In, Out>(parts, stallWarningMs);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
-  const statistics = new Statistics(limits, settings.price, cost);
+  const fullest = {
+    maxBatchSize,
+    get maxBatchWeight() {
+      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.seat?.maxWeight ?? Infinity);
+    },
+  };
+  const statistics = new Statistics(fullest, settings.price, cost);
   // In this order: a policy and a subscriber see what the batch has taught.
   if (learned !== undefined)
     dispatcher.learners.push((run, nowMs) => {
@@ -191,7 +198,7 @@ export function assembleBatcher<In, Out>(
   return callable<In, Out>(calls.call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
 }
 
-const seatOf = (limit: RateLimit | SharedRateLimit | undefined, wake: () => void): RateLimitSeat | undefined => {
+const seatOf = (limit: BatcherOptions<never, never>["rateLimit"], wake: () => void): RateLimitSeat | undefined => {
   if (isShared(limit)) return limit.join(wake);
-  return limit === undefined ? undefined : new RateLimiter(limit);
+  return limit === undefined ? undefined : new RateLimiter(limitsOf(limit));
 };

@@ -9,12 +9,10 @@ const minuteMs = 60_000;
 const startRate = 0.25;
 
 /**
- * The belief about one limit of a service (its runs, items or weight), and how much of it is left. A given limit is an
- * upper bound; the rest that the service tells replaces the estimate.
+ * The belief about one limit of a service (its runs, items or weight), and how much of it is left. The rest that the service
+ * tells replaces the estimate. Of a given limit of a minute or less only what flows in within ten seconds goes at once.
  */
 export class Budget {
-  /** Amounts counted so far. */
-  used = 0;
   /** This process's part of the limit, > 0 and <= 1. */
   share = 1;
   readonly #givenPerMs: number;
@@ -27,12 +25,14 @@ export class Budget {
   #asked = 0;
   #filledAtMs: number = -Infinity;
 
-  /** `perMs`: the period of the limit that was given. */
-  constructor(given: number | undefined, perMs: number) {
-    this.#givenPerMs = given === undefined ? Infinity : given / perMs;
+  constructor(given: readonly { readonly most: number; readonly perMs: number }[]) {
+    const short = given.filter(({ perMs }) => perMs <= minuteMs);
+    this.#givenPerMs = Math.min(...short.map(({ most, perMs }) => most / perMs));
     // At least one run: else none would ever be paid for.
-    this.#givenHolds = given === undefined ? Infinity : Math.max(1, (given * Math.min(perMs, burstMs)) / perMs);
-    this.#level = given === undefined ? 0 : Math.max(1, this.#givenHolds * startRate);
+    this.#givenHolds = Math.min(
+      ...short.map(({ most, perMs }) => Math.max(1, (most * Math.min(perMs, burstMs)) / perMs)),
+    );
+    this.#level = short.length === 0 ? 0 : Math.max(1, this.#givenHolds * startRate);
   }
 
   get isTold(): boolean {
@@ -44,9 +44,9 @@ export class Budget {
     return Math.min(this.#wholePerMs, pace) * minuteMs;
   }
 
-  /** For how many milliseconds the whole limit was used; 0 where none is known. */
-  get usedMs(): number {
-    return this.used / this.#wholePerMs;
+  /** For how many milliseconds `used` is the whole limit; 0 where none is known. */
+  usedMs(used: number): number {
+    return used / this.#wholePerMs;
   }
 
   left(nowMs: number, pace: number): number {
@@ -79,7 +79,6 @@ export class Budget {
 
   spend(nowMs: number, amount: number, pace: number): void {
     this.#refill(nowMs, pace);
-    this.used += amount;
     this.#level = Math.min(this.#most(pace), this.#level - amount);
   }
 

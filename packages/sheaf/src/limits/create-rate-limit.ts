@@ -1,32 +1,19 @@
-import type { SharedRateLimit } from "../core/contract/rate-limit.ts";
-import { checkClock } from "../core/contract/settings.ts";
+import type { RateLimit, SharedRateLimit } from "../core/contract/rate-limit.ts";
+import { checkClock, checkGivenLimits, limitsOf } from "../core/contract/settings.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
-import { check, checkCount, checkOptions, checkPositive, withMethods, type Check } from "../shared/checks.ts";
+import { checkOptions, withMethods, type Check } from "../shared/checks.ts";
 import { LearnedRateLimit } from "./learned-rate-limit.ts";
 import type { RateShares } from "./process-share.ts";
 
 /** Options of `createRateLimit`: known limits, and the store over which processes divide them. */
 export interface RateLimitOptions {
   /**
-   * Runs per `perMs`, at most.
-   * @default no bound: it is learned
+   * Known limits, one or several: upper bounds of what is learned.
+   * @default none: all is learned
+   * @example
+   * createRateLimit({ limits: { weight: 1_000_000, perMs: 60_000 } });
    */
-  readonly runs?: number | undefined;
-  /**
-   * Items per `perMs`, at most.
-   * @default no bound
-   */
-  readonly items?: number | undefined;
-  /**
-   * Weight per `perMs`, such as tokens, at most.
-   * @default no bound: it is learned
-   */
-  readonly weight?: number | undefined;
-  /**
-   * Length of the period in milliseconds.
-   * @default 60000
-   */
-  readonly perMs?: number | undefined;
+  readonly limits?: RateLimit | readonly RateLimit[] | undefined;
   /**
    * The store over which processes divide the limit.
    * @default none: this process has all of it
@@ -42,17 +29,14 @@ export interface RateLimitOptions {
 }
 
 const checks = {
-  runs: checkCount,
-  items: checkCount,
-  weight: checkPositive,
-  perMs: checkPositive,
+  limits: checkGivenLimits,
   shares: withMethods("a store with renew() and leave(), such as rateShares()", "renew", "leave"),
   clock: checkClock,
 } satisfies Record<keyof RateLimitOptions, Check>;
 
 /**
  * A limit for one key and one model, which several batchers share as their `rateLimit`, by turns in weight. Adapters of APIs
- * learn it from replies; the numbers given here are upper bounds. With `shares`, processes divide it by their demand.
+ * learn it from replies; `limits` are upper bounds. With `shares`, processes divide it by their demand.
  * @throws {TypeError | RangeError} for a wrong option.
  * @example
  * const limit = createRateLimit();
@@ -60,7 +44,6 @@ const checks = {
  */
 export function createRateLimit(options: RateLimitOptions = {}): SharedRateLimit {
   checkOptions(options, checks);
-  const { perMs = 60_000, shares, clock = systemClock } = options;
-  check(perMs < Infinity, "perMs", "a finite number of milliseconds", perMs);
-  return new LearnedRateLimit({ ...options, perMs }, clock, shares);
+  const { limits, shares, clock = systemClock } = options;
+  return new LearnedRateLimit(limitsOf(limits), clock, shares);
 }

@@ -1,13 +1,12 @@
-import type { RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts";
-import { Pauses } from "../core/dispatch/limits/pauses.ts";
-import { Window } from "../core/dispatch/limits/window.ts";
+import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts"; // prettier-ignore
+import { RateLimiter, kinds, tighter, type Kind } from "../core/dispatch/limits/rate-limit.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
 import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";
 import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
-import { Turns, type Amounts, type Turn } from "./turns.ts";
+import { Turns, type Turn } from "./turns.ts";
 
 /** A pause where a refusal names none: until the refused weight has flowed in, within these bounds, doubled each time. */
 const shortestPauseMs = 250;
@@ -26,14 +25,6 @@ const mostExcess = 0.5;
 /** Successes after which such a bound is doubled. */
 const successesForSize = 50;
 
-/** Numbers that were given; upper bounds of the limits that are learned. */
-export interface GivenLimits {
-  readonly runs?: number | undefined;
-  readonly items?: number | undefined;
-  readonly weight?: number | undefined;
-  readonly perMs: number;
-}
-
 /** One request to the service, from its start. */
 export interface SentRequest {
   readonly size: RequestSize;
@@ -41,21 +32,17 @@ export interface SentRequest {
   readonly number: number;
 }
 
-const kinds = ["runs", "items", "weight"] as const;
 const noAmounts: Amounts = { runs: 0, items: 0, weight: 0 };
 
-/** The limit of one key and model, which batchers share: given numbers, and lessons from the service's replies. */
+/** The limit of one key and model, which batchers share: given limits, and lessons from the service's replies. */
 export class LearnedRateLimit implements SharedRateLimit {
   readonly sizes: RequestSizes = new RequestSizes();
   /** Requests that the service took. */
   passes = 0;
-  readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
-  /** Of the numbers that were given. Weights are estimates, which the service's counts correct: they have a bucket alone. */
-  readonly #windows: Readonly<Partial<Record<(typeof kinds)[number], Window>>>;
-  readonly #givenItems: number;
+  readonly #given: RateLimiter;
+  readonly #budgets: Readonly<Record<Kind, Budget>>;
   readonly #clock: Clock;
   readonly #pace = new Pace();
-  readonly #pauses = new Pauses();
   readonly #turns = new Turns();
   readonly #processShare: ProcessShare | undefined;
   /** Requests under way. */
@@ -74,19 +61,12 @@ export class LearnedRateLimit implements SharedRateLimit {
   #maxWeight: number = Infinity;
 
   /** With `shares`, processes divide it. */
-  constructor(given: GivenLimits, clock: Clock = systemClock, shares?: RateShares) {
-    const { perMs } = given;
+  constructor(given: readonly RateLimit[], clock: Clock = systemClock, shares?: RateShares) {
     this.#clock = clock;
-    this.#givenItems = given.items ?? Infinity;
-    this.#budgets = {
-      runs: new Budget(given.runs, perMs),
-      items: new Budget(given.items, perMs),
-      weight: new Budget(given.weight, perMs),
-    };
-    const windows = (["runs", "items"] as const)
-      .filter((kind) => given[kind] !== undefined)
-      .map((kind) => [kind, new Window(given[kind]!, perMs)]);
-    this.#windows = Object.fromEntries(windows) as Partial<Record<(typeof kinds)[number], Window>>;
+    this.#given = new RateLimiter(given);
+    const budgetOf = (kind: Kind): Budget =>
+      new Budget(given.flatMap(({ [kind]: most, perMs }) => (most === undefined ? [] : [{ most, perMs }])));
+    this.#budgets = { runs: budgetOf("runs"), items: budgetOf("items"), weight: budgetOf("weight") };
     if (shares !== undefined) {
       const view = (): DemandView => this.#demand(clock.now());
       this.#processShare = new ProcessShare(shares, clock, view, (share) => this.#takeShare(share));
@@ -102,14 +82,18 @@ export class LearnedRateLimit implements SharedRateLimit {
     if (this.#turns.size === 0) this.#processShare?.leave();
   }
 
-  get maxItems(): number {
-    return Math.max(1, Math.floor(Math.min(this.#givenItems, this.sizes.most.items)));
-  }
-
   get maxWeight(): number {
     const { tokens, bytes } = this.sizes.most;
     const held = bucketShare * this.#budgets.weight.holds(Infinity);
-    return Math.min(tokens, bytes * this.#tokensPerByte, this.#maxWeight, held);
+    return Math.min(this.#given.maxWeight, tokens, bytes * this.#tokensPerByte, this.#maxWeight, held);
+  }
+
+  room(nowMs: number): Pick<Amounts, "items" | "weight"> {
+    const { items, weight } = this.#given.room(nowMs);
+    return {
+      items: Math.max(1, Math.floor(Math.min(items, this.sizes.most.items))),
+      weight: Math.min(weight, this.maxWeight),
+    };
   }
 
   readyAtMs(turn: Turn, nowMs: number, items: number, weight: number): number {
@@ -120,43 +104,37 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts): number {
-    let readyAtMs = this.#pauses.untilMs;
-    for (const kind of kinds) {
-      const inWindow = this.#windows[kind]?.readyAtMs(
-        nowMs,
-        { runs: 1, items, weight }[kind],
-        this.#budgets[kind].share,
-      );
-      if (inWindow !== undefined) readyAtMs = Math.max(readyAtMs, inWindow);
-      const amount = { runs: 1, items, weight: weight * (1 + this.#excess) }[kind];
-      readyAtMs = Math.max(
-        readyAtMs,
-        this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], this.#paceOf(kind, nowMs)),
-      );
-    }
-    return readyAtMs;
+    const all = { runs: 1 + ahead.runs, items: items + ahead.items, weight: weight + ahead.weight };
+    const amounts = { runs: 1, items, weight: weight * (1 + this.#excess) };
+    return kinds.reduce(
+      (latestMs, kind) =>
+        Math.max(latestMs, this.#budgets[kind].readyAtMs(nowMs, amounts[kind], ahead[kind], this.#paceOf(kind, nowMs))),
+      this.#given.amountsReadyAtMs(nowMs, all),
+    );
   }
 
   spend(turn: Turn, nowMs: number, items: number, weight: number): void {
     this.#turns.went(turn, weight);
+    this.#given.spend(nowMs, items, weight);
     this.#take(nowMs, { runs: 1, items, weight });
   }
 
   correct(nowMs: number, weight: number): void {
+    this.#given.correct(nowMs, weight);
     this.#take(nowMs, { runs: 0, items: 0, weight });
     if (weight < 0) this.#turns.wake();
   }
 
   pause(nowMs: number, durationMs: number): void {
-    this.#pauses.pause(nowMs, durationMs);
+    this.#given.pauses.pause(nowMs, durationMs);
   }
 
   get pausedUntilMs(): number {
-    return this.#pauses.untilMs;
+    return this.#given.pausedUntilMs;
   }
 
   pausedMsSince(atMs: number): number {
-    return this.#pauses.since(atMs);
+    return this.#given.pausedMsSince(atMs);
   }
 
   /** From when on a part of a batch may go, which a batcher has taken out of the queue: before those that wait. */
@@ -212,6 +190,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     const isTold = told !== undefined && this.#refusedInARow < refusalsForOthers;
     this.#excess = Math.min(mostExcess, this.#excess + excessOfRefusal);
     if (!isTold) this.#pace.refused(request.sentAtMs, nowMs);
+    if (told === undefined) this.#given.refused(nowMs);
     this.#learn(request, nowMs, told);
     if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize) && request.size.items > 1) {
       this.#maxWeight = Math.max(1, Math.min(this.#maxWeight, request.size.tokens / 2));
@@ -228,32 +207,28 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   stats(nowMs: number = this.#clock.now()): RateLimitStats {
-    const figures = (kind: (typeof kinds)[number]): RateLimitStats["runs"] => {
+    const figures = (kind: Kind): RateLimitFigures => {
+      const given = this.#given.figures(kind, nowMs);
       const pace = this.#paceOf(kind, nowMs);
-      const perMinute = this.#budgets[kind].perMinute(pace);
-      const { used } = this.#budgets[kind];
-      if (perMinute === Infinity) return { perMinute: null, left: null, holds: null, used };
-      return { perMinute, left: this.#budgets[kind].left(nowMs, pace), holds: this.#budgets[kind].holds(pace), used };
+      const budget = this.#budgets[kind];
+      const perMinute = budget.perMinute(pace);
+      return perMinute === Infinity ? given : tighter(given, { perMinute, left: budget.left(nowMs, pace), holds: budget.holds(pace) }); // prettier-ignore
     };
     return {
+      ...this.#given.stats(nowMs),
       runs: figures("runs"),
       items: figures("items"),
       weight: figures("weight"),
-      share: this.#budgets.weight.share,
       refused: this.#refusals,
-      pausedMs: this.#pauses.spentMs(nowMs),
     };
   }
 
   #take(nowMs: number, amounts: Amounts): void {
-    for (const kind of kinds) {
-      this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
-      if (amounts[kind] !== 0) this.#windows[kind]?.add(nowMs, amounts[kind]);
-    }
+    for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
   }
 
   /** 429 alone says nothing of the unit: the pace is one of accepted weight. */
-  #paceOf(kind: (typeof kinds)[number], nowMs: number): number {
+  #paceOf(kind: Kind, nowMs: number): number {
     return kind === "weight" ? this.#pace.at(nowMs) : Infinity;
   }
 
@@ -274,12 +249,13 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   #takeShare(share: number): void {
+    this.#given.share = share;
     for (const kind of kinds) this.#budgets[kind].share = share;
     this.#turns.wake();
   }
 
   #demand(nowMs: number): DemandView {
-    const usedMs = Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs));
+    const usedMs = Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs(this.#given.used[kind])));
     const isWaiting = this.#turns.areWaiting(nowMs);
     return { usedMs, isWaiting, isActive: isWaiting || this.#sent.size > 0 };
   }
@@ -295,12 +271,12 @@ class Seat implements RateLimitSeat {
     this.#turn = turn;
   }
 
-  get maxItems(): number {
-    return this.#limit.maxItems;
-  }
-
   get maxWeight(): number {
     return this.#limit.maxWeight;
+  }
+
+  room(nowMs: number): Pick<Amounts, "items" | "weight"> {
+    return this.#limit.room(nowMs);
   }
 
   readyAtMs(nowMs: number, items: number, weight: number): number {

@@ -1,9 +1,4 @@
-/** Amounts of one run. */
-export interface Amounts {
-  readonly runs: number;
-  readonly items: number;
-  readonly weight: number;
-}
+import type { Amounts } from "../core/contract/rate-limit.ts";
 
 /** A batch that waits for the limit, until that moment. */
 interface Want {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createBatcher, type BatcherOptions, type RateLimit } from "../../dist/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
 import {
   assertCode,
   heldBatcher,
@@ -10,6 +12,7 @@ import {
   watchAll,
   type Watched,
 } from "../support/rig.js";
+import { inProof } from "../support/seeds.js";
 
 const sizes = (batches: readonly unknown[][]): number[] => batches.map((batch) => batch.length);
 
@@ -226,32 +229,103 @@ test("context.pause holds dispatch as retryAfterMs does, while the run that aske
   assert.equal(late!.status, "fulfilled");
 });
 
-test("any period holds at most the limit, and the limit is used: 100,000 calls at random moments", async () => {
-  const { Window } = await import("../../dist/core/dispatch/limits/window.js");
-  const [limit, perMs] = [600, 1000];
-  const window = new Window(limit, perMs);
-  const sent: { atMs: number; amount: number }[] = [];
+/** Callers who never stop, at random moments and of random weights; what went, and when. */
+async function crowd(rateLimit: RateLimit[], calls: number, options: BatcherOptions<number, number> = {}) {
+  const clock = virtualClock();
+  const sent: { readonly startedAtMs: number; readonly runs: 1; readonly items: number; readonly weight: number }[] =
+    [];
+  const batcher = createBatcher(
+    async (items: number[]) => {
+      sent.push({ startedAtMs: clock.now(), runs: 1, items: items.length, weight: items.reduce((a, b) => a + b, 0) });
+      await clock.sleep(random() * 30);
+      return items;
+    },
+    {
+      clock,
+      weigh: (weight) => weight,
+      maxBatchSize: 40,
+      concurrency: 16,
+      maxQueueSize: Infinity,
+      rateLimit,
+      ...options,
+    },
+  );
   let seed = 1;
   const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
-  let nowMs = 0;
-  for (let calls = 0; calls < 100_000;) {
-    const amount = 1 + Math.floor(random() * 10);
-    nowMs = Math.max(nowMs, window.readyAtMs(nowMs, amount));
-    // Not always at once.
-    if (random() < 0.02) nowMs += random() * 3;
-    window.add(nowMs, amount);
-    sent.push({ atMs: nowMs, amount });
-    calls += amount;
+  const results: Promise<number>[] = [];
+  while (results.length < calls) {
+    for (let burst = 1 + Math.floor(random() * 60); burst > 0 && results.length < calls; burst--)
+      results.push(batcher(1 + Math.floor(random() * 20)));
+    await clock.sleep(random() * 80);
   }
-  let sum = 0;
-  let first = 0;
-  for (const { atMs, amount } of sent) {
-    sum += amount;
-    while (sent[first]!.atMs + perMs <= atMs) sum -= sent[first++]!.amount;
-    assert.ok(sum <= limit, `${sum} within a period that ends at ${atMs}`);
-  }
-  const used = sent.reduce((all, { amount }) => all + amount, 0) / ((nowMs / perMs) * limit);
-  assert.ok(used >= 0.97, `${used}`);
+  await Promise.all(results);
+  return { sent, stats: batcher.stats().rateLimit! };
+}
+
+const atRandom = inProof(100_000, 4000);
+for (const [name, limits] of Object.entries<RateLimit[]>({
+  runs: [{ runs: 5, perMs: 1000 }],
+  items: [{ items: 100, perMs: 1000 }],
+  weight: [{ weight: 1000, perMs: 1000 }],
+  "a second and a longer time": [
+    { items: 200, perMs: 1000 },
+    { items: 1000, runs: 60, perMs: 10_000 },
+  ],
+}))
+  test(`${name}: any period holds at most the limit, and the limit is used: ${atRandom} calls at random moments`, async () => {
+    const { sent } = await crowd(limits, atRandom);
+    for (const { perMs, ...most } of limits)
+      for (const [kind, limit] of Object.entries(most) as ["runs" | "items" | "weight", number][]) {
+        let sum = 0;
+        let first = 0;
+        for (const run of sent) {
+          sum += run[kind];
+          while (sent[first]!.startedAtMs + perMs <= run.startedAtMs) sum -= sent[first++]![kind];
+          assert.ok(sum <= limit + 1e-6, `${sum} ${kind} within ${perMs} ms that end at ${run.startedAtMs}`);
+        }
+      }
+    // The first of them that is used up.
+    const used = limits.flatMap(({ perMs, ...most }) =>
+      Object.entries(most).map(([kind, limit]) => {
+        const [from, until] = [perMs, sent.at(-1)!.startedAtMs];
+        const later = sent.filter(({ startedAtMs }) => startedAtMs >= from && startedAtMs < until);
+        return later.reduce((all, run) => all + run[kind as "runs"], 0) / (((until - from) / perMs) * limit!);
+      }),
+    );
+    assert.ok(Math.max(...used) >= 0.97, `used ${used.join(", ")}`);
+  });
+
+test("a batch is cut to what is left of a limit: none of it stays unused", async () => {
+  const { batcher, clock, batches } = timedBatcher({
+    rateLimit: { items: 100, perMs: 1000 },
+    maxBatchSize: 40,
+    concurrency: 8,
+  });
+  watchAll(batcher, numbers(300));
+  await clock.advanceAsync(999);
+  assert.deepEqual(sizes(batches()), [40, 40, 20]);
+});
+
+test("a period gets longer where the service asks for a pause all the same, and 20 periods take it back", async () => {
+  const { batcher, clock, runs } = timedBatcher({ rateLimit: { runs: 1, perMs: 1000 }, fixedMs: 1, maxBatchSize: 1 });
+  const gapMs = async (): Promise<number> => {
+    watchAll(batcher, [0, 0]);
+    await clock.advanceAsync(5000);
+    return runs.at(-1)!.startedAtMs - runs.at(-2)!.startedAtMs;
+  };
+  assert.equal(await gapMs(), 1000);
+  runs.at(-1)!.context.pause(1);
+  const longerMs = await gapMs();
+  assert.ok(longerMs > 1010 && longerMs <= 1020, `${longerMs}`);
+  await clock.advanceAsync(20_000);
+  assert.equal(await gapMs(), 1000);
+});
+
+test("of several limits of one kind the stats show the tightest", async () => {
+  const limits = [{ items: 100, perMs: 1000 }, { items: 1000, perMs: 60_000 }]; // prettier-ignore
+  const { stats } = await crowd(limits, 50);
+  assert.deepEqual([stats.items.perMinute, stats.items.holds, stats.items.used], [1000, 100, 50]);
+  assert.equal(stats.weight.perMinute, null);
 });
 
 test("items that come while the policy decides do not go past the limit", async () => {

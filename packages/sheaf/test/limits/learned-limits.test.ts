@@ -93,7 +93,7 @@ for (const shape of inProof<("minute" | "10s")[]>(["minute", "10s"], ["minute"])
   test(`two batchers that share a limit use it up by turns, and one alone does too: a bucket of ${shape}`, async () => {
     for (const isIdle of [false, true]) {
       const { clock, api, make } = rig({ shape });
-      const rateLimit = createRateLimit({ runs: 3000, weight: 300_000 });
+      const rateLimit = createRateLimit({ limits: { runs: 3000, weight: 300_000, perMs: minuteMs } });
       const both = [make({ rateLimit }), make({ rateLimit })];
       const { used, refusedPerMinute, failures } = await drive(clock, api, isIdle ? [both[0]!] : both);
       assert.deepEqual(failures, []);
@@ -269,8 +269,8 @@ test("headers are read in every shape and unit, and -1 does not count", () => {
 });
 
 test("wrong options of createRateLimit are refused, and so is a limit of another kind in an adapter", () => {
-  assert.throws(() => createRateLimit({ runs: 0 }), /runs must be an integer >= 1, got 0/);
-  assert.throws(() => createRateLimit({ run: 1 } as never), /unknown option run; did you mean runs\?/);
+  assert.throws(() => createRateLimit({ limits: { runs: 0, perMs: 1 } }), /limits\.runs must be an integer >= 1, got 0/);
+  assert.throws(() => createRateLimit({ limit: 1 } as never), /unknown option limit; did you mean limits\?/);
   const { make } = rig();
   assert.throws(() => make({ rateLimit: { join: () => undefined } }), /rateLimit must be numbers, or a limit of createRateLimit\(\)/); // prettier-ignore
 });

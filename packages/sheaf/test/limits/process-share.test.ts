@@ -6,7 +6,7 @@ import type { RateShares } from "../../dist/limits/process-share.js";
 import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 
-const numbers = { runs: 3000, weight: 300_000 };
+const numbers = { runs: 3000, weight: 300_000, perMs: 60_000 };
 
 /** A store in memory; each process has its own view of it, which may be cut off. */
 function store(clock: Clock) {
@@ -31,7 +31,7 @@ function rig(given: typeof numbers | undefined = numbers) {
   const shared = store(clock);
   const make = (shares: RateShares): OpenAIEmbeddings => {
     const client = openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch });
-    return openaiEmbeddings(client, { model: "m", clock, rateLimit: createRateLimit({ ...given, shares, clock }) });
+    return openaiEmbeddings(client, { model: "m", clock, rateLimit: createRateLimit({ limits: given, shares, clock }) });
   };
   return { clock, api, shared, make };
 }

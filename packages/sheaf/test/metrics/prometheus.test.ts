@@ -43,7 +43,7 @@ test("a rate limit shows what is believed of it, what is left and used, and what
       clock,
       policy: greedy(),
       weigh: () => 20,
-      rateLimit: createRateLimit({ runs: 600, weight: 6000, clock }),
+      rateLimit: createRateLimit({ limits: { runs: 600, weight: 6000, perMs: 60_000 }, clock }),
     },
   );
   const metrics = prometheusMetrics([batcher, doubling("free")]);
@@ -89,7 +89,7 @@ test("a counter of the rate limit never goes back where a run weighed less than 
     clock,
     policy: greedy(),
     weigh: () => 20,
-    rateLimit: createRateLimit({ weight: 6000, clock }),
+    rateLimit: createRateLimit({ limits: { weight: 6000, perMs: 60_000 }, clock }),
   });
   const metrics = prometheusMetrics([batcher]);
   const used = (): number => Number(/used_total\{batcher="a",kind="weight"\} (\d+)/.exec(metrics.text())![1]);

@@ -91,7 +91,7 @@ export interface DataLoaderOptions<K, V, C = K> {
    * @example
    * new DataLoader(load, { rateLimit: { runs: 10, perMs: 1000 } });
    */
-  readonly rateLimit?: RateLimit | undefined;
+  readonly rateLimit?: RateLimit | readonly RateLimit[] | undefined;
   /**
    * The source of time, for tests and simulations.
    * @default the system's clock

@@ -65,7 +65,7 @@ export interface ExpoPushOptions<Message> extends Omit<
    * Limits the messages to a rate; Expo takes 600 a second from a project.
    * @default { items: 600, perMs: 1000 }
    */
-  readonly rateLimit?: RateLimit | undefined;
+  readonly rateLimit?: RateLimit | readonly RateLimit[] | undefined;
 }
 
 /**

@@ -2,8 +2,7 @@ import type { Batcher, Result } from "../../core/contract/batcher.ts";
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { assembleBatcher } from "../../core/assemble-batcher.ts";
 import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
-import type { RateLimit, SharedRateLimit } from "../../core/contract/rate-limit.ts";
-import { batcherChecks, isShared } from "../../core/contract/settings.ts";
+import { batcherChecks, isShared, limitsOf } from "../../core/contract/settings.ts";
 import { auto } from "../../policies/auto/index.ts";
 import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
@@ -128,10 +127,9 @@ const bytesOf = (text: unknown): number =>
   utf8Bytes(typeof text === "string" ? text : (JSON.stringify(text) ?? "")) + 3;
 
 /** The limit that was given, or one of its own that learns, with given numbers as upper bounds. */
-function limitOf(rateLimit: RateLimit | SharedRateLimit | undefined, clock: Clock): LearnedRateLimit {
+function limitOf(rateLimit: BatcherOptions<never, never>["rateLimit"], clock: Clock): LearnedRateLimit {
   if (rateLimit instanceof LearnedRateLimit) return rateLimit;
-  if (rateLimit === undefined) return new LearnedRateLimit({ perMs: 60_000 }, clock);
-  batcherChecks.rateLimit("rateLimit", rateLimit);
+  if (rateLimit !== undefined) batcherChecks.rateLimit("rateLimit", rateLimit);
   check(!isShared(rateLimit), "rateLimit", "numbers, or a limit of createRateLimit()", rateLimit, TypeError);
-  return new LearnedRateLimit(rateLimit, clock);
+  return new LearnedRateLimit(limitsOf(rateLimit), clock);
 }

@@ -234,9 +234,9 @@ export interface BatcherOptions<In, Out = unknown> {
    * Limits dispatch to a rate; items wait and batches fill meanwhile. Batchers share a limit of `createRateLimit()`.
    * @default none
    * @example
-   * createBatcher(run, { rateLimit: { runs: 500, perMs: 60_000 } });
+   * createBatcher(run, { rateLimit: [{ runs: 10, perMs: 1000 }, { items: 100_000, perMs: 86_400_000 }] });
    */
-  readonly rateLimit?: RateLimit | SharedRateLimit | undefined;
+  readonly rateLimit?: RateLimit | readonly RateLimit[] | SharedRateLimit | undefined;
   /**
    * Longest pauses, in milliseconds together, that a call without a deadline waits through where the batch function puts
    * items back. Past them it gets the error that asked for the last one.

@@ -1,4 +1,7 @@
-/** A limit on dispatch: at most this many in any period of `perMs` milliseconds, whenever it begins; all of them may go at once. */
+/**
+ * A limit on dispatch: at most this many in any period of `perMs` milliseconds, whenever it begins; all of them may go at
+ * once. A limit per second and one per day are two of these, in an array.
+ */
 export interface RateLimit {
   /**
    * Runs per `perMs`; a retry that the batch function reports counts too.
@@ -28,18 +31,26 @@ export interface SharedRateLimit {
   stats(): RateLimitStats;
 }
 
+/** Amounts of one run, or of several. */
+export interface Amounts {
+  readonly runs: number;
+  readonly items: number;
+  readonly weight: number;
+}
+
 /** One batcher's place at a limit. Times are those of the batcher's clock, in milliseconds. */
 export interface RateLimitSeat {
-  /** A larger batch could never go. */
-  readonly maxItems: number;
+  /** A heavier batch of several items could never go. */
   readonly maxWeight: number;
+  /** The most that the next batch should hold: what may go now, unless that is hardly anything. */
+  room(nowMs: number): Pick<Amounts, "items" | "weight">;
   /** The moment from which a batch of that size may go; in the past when it may go now. */
   readyAtMs(nowMs: number, items: number, weight: number): number;
   /** Counts a run that was started; it may leave a debt. */
   spend(nowMs: number, items: number, weight: number): void;
-  /** The last run weighed so much more than was counted, or less where it is negative. */
+  /** Adds `weight`, which may be negative, to the estimate of the last run. */
   correct(nowMs: number, weight: number): void;
-  /** Nothing goes for so long. */
+  /** Nothing goes for `durationMs`. */
   pause(nowMs: number, durationMs: number): void;
   /** End of the latest pause. */
   readonly pausedUntilMs: number;

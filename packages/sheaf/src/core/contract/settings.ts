@@ -194,7 +194,11 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   needs(`policy ${describe(policy?.name)}`, policy?.needsMaxWaitMs === true, "maxWaitMs");
   needs("maxBatchWeight", maxBatchWeight !== undefined, "weigh");
   needs("maxItemWeight", maxItemWeight !== undefined, "weigh");
-  needs("rateLimit.weight", (rateLimit as RateLimit | undefined)?.weight !== undefined, "weigh");
+  needs(
+    "rateLimit.weight",
+    !isShared(rateLimit) && limitsOf(rateLimit).some(({ weight }) => weight !== undefined),
+    "weigh",
+  );
   needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
   needs("shareOf", options.shareOf !== undefined, "fairKey");
   needs('dedupe "running"', dedupe === "running", "dedupeKey");
@@ -208,11 +212,30 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   }
 }
 
-export const isShared = (limit: RateLimit | SharedRateLimit | undefined): limit is SharedRateLimit =>
-  hasMethods(limit, "join");
+/** Numbers that limit dispatch: one period's, or several. */
+export type GivenLimits = RateLimit | readonly RateLimit[];
+
+export const isShared = (limit: GivenLimits | SharedRateLimit | undefined): limit is SharedRateLimit =>
+  !Array.isArray(limit) && hasMethods(limit, "join");
+
+/** The limits that were given: one, several, or none. */
+export function limitsOf(given: GivenLimits | undefined): readonly RateLimit[] {
+  if (given === undefined) return [];
+  return Array.isArray(given) ? (given as readonly RateLimit[]) : [given as RateLimit];
+}
 
 function checkRateLimit(name: string, value: unknown): void {
-  if (isShared(value as RateLimit)) return;
+  if (!isShared(value as RateLimit)) checkGivenLimits(name, value);
+}
+
+/** @throws {TypeError | RangeError} unless they are numbers that limit dispatch. */
+export function checkGivenLimits(name: string, value: unknown): void {
+  if (!Array.isArray(value)) return checkGivenLimit(name, value);
+  check(value.length > 0, name, "one limit or several", value);
+  for (const [index, limit] of value.entries()) checkGivenLimit(`${name}[${index}]`, limit);
+}
+
+function checkGivenLimit(name: string, value: unknown): void {
   checkOptions(value, { runs: checkCount, items: checkCount, weight: checkPositive, perMs: checkPositive }, name);
   const { runs, items, weight, perMs } = value as RateLimit;
   checkPositive(`${name}.perMs`, perMs);

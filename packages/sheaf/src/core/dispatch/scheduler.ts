@@ -255,10 +255,12 @@ export class Scheduler<In, Out> {
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
     group.newestFirst = overload !== undefined && overload.isNewestFirst(group, nowMs);
     const costs = this.#decisions.costs(nowMs, freeSlots);
+    const { seat } = pace;
+    const room = seat?.room(nowMs);
+    pace.maxWeight = room?.weight ?? Infinity;
     const preview = next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
-    const { seat } = pace;
-    const capacity = Math.min(preview.capacity, seat?.maxItems ?? Infinity, admission.maxQueueSize);
+    const capacity = Math.min(preview.capacity, room?.items ?? Infinity, admission.maxQueueSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;

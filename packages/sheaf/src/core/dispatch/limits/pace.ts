@@ -7,6 +7,8 @@ import { RateLimiter } from "./rate-limit.ts";
 export class Pace {
   /** `undefined` without a rate limit, until a run asks for a pause. */
   seat: RateLimitSeat | undefined;
+  /** The most that the batch may weigh that is chosen now. */
+  maxWeight: number = Infinity;
   readonly #clock: Clock;
 
   constructor(clock: Clock, seat: RateLimitSeat | undefined) {
@@ -23,7 +25,7 @@ export class Pace {
   }
 
   pause(durationMs: number): void {
-    (this.seat ??= new RateLimiter(undefined)).pause(this.#clock.now(), durationMs);
+    (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), durationMs);
   }
 
   /** An error of a run or an item, which may ask for a pause. */

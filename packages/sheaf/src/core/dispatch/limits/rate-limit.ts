@@ -1,33 +1,50 @@
-import type { RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../../contract/rate-limit.ts";
+import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../../contract/rate-limit.ts";
 import { Pauses } from "./pauses.ts";
 import { Window } from "./window.ts";
 
+/** What a limit may count. */
+export const kinds = ["runs", "items", "weight"] as const;
+export type Kind = (typeof kinds)[number];
+
 /**
- * A limit on dispatch (runs, items, weight, each in any period of perMs), and the pause that an error with `retryAfterMs` asks
- * for. Items wait and batches fill before a slot is taken, never inside one.
+ * The given limits on dispatch (runs, items, weight, each in any period of its perMs), and the pause that an error with
+ * `retryAfterMs` asks for. Items wait and batches fill before a slot is taken, never inside one.
  */
 export class RateLimiter implements RateLimitSeat {
-  readonly maxItems: number;
   readonly maxWeight: number;
-  readonly #pauses = new Pauses();
-  readonly #windows: { readonly kind: "runs" | "items" | "weight"; readonly window: Window }[] = [];
-  readonly #perMs: number;
-  readonly #used = { runs: 0, items: 0, weight: 0 };
+  readonly pauses: Pauses = new Pauses();
+  /** Counted so far. */
+  readonly used: Record<Kind, number> = { runs: 0, items: 0, weight: 0 };
+  /** This process's part of the limits, > 0 and <= 1. */
+  share = 1;
+  readonly #windows: { readonly kind: Kind; readonly window: Window; readonly perMs: number }[] = [];
 
-  constructor(limit: RateLimit | undefined) {
-    this.#perMs = limit?.perMs ?? 1;
-    this.maxItems = limit?.items ?? Infinity;
-    this.maxWeight = limit?.weight ?? Infinity;
-    for (const kind of ["runs", "items", "weight"] as const) {
-      const most = limit?.[kind];
-      if (most !== undefined) this.#windows.push({ kind, window: new Window(most, this.#perMs) });
+  constructor(limits: readonly RateLimit[]) {
+    this.maxWeight = Math.min(...limits.map(({ weight = Infinity }) => weight));
+    for (const limit of limits) {
+      for (const kind of kinds) {
+        const { [kind]: most, perMs } = limit;
+        if (most !== undefined) this.#windows.push({ kind, window: new Window(most, perMs), perMs });
+      }
     }
   }
 
-  readyAtMs(nowMs: number, items: number, weight: number): number {
-    let readyAtMs = this.#pauses.untilMs;
+  room(nowMs: number): { readonly items: number; readonly weight: number } {
+    const room = { runs: Infinity, items: Infinity, weight: Infinity };
     for (const { kind, window } of this.#windows)
-      readyAtMs = Math.max(readyAtMs, window.readyAtMs(nowMs, { runs: 1, items, weight }[kind]));
+      if (kind !== "runs") room[kind] = Math.min(room[kind], window.room(nowMs, this.share));
+    room.items = Math.max(1, Math.floor(room.items));
+    return room;
+  }
+
+  readyAtMs(nowMs: number, items: number, weight: number): number {
+    return this.amountsReadyAtMs(nowMs, { runs: 1, items, weight });
+  }
+
+  amountsReadyAtMs(nowMs: number, amounts: Amounts): number {
+    let readyAtMs = this.pauses.untilMs;
+    for (const { kind, window } of this.#windows)
+      readyAtMs = Math.max(readyAtMs, window.readyAtMs(nowMs, amounts[kind], this.share));
     return readyAtMs;
   }
 
@@ -40,38 +57,64 @@ export class RateLimiter implements RateLimitSeat {
   }
 
   pause(nowMs: number, durationMs: number): void {
-    this.#pauses.pause(nowMs, durationMs);
+    const { untilMs } = this.pauses;
+    this.pauses.pause(nowMs, durationMs);
+    if (this.pauses.untilMs > untilMs) this.refused(nowMs);
+  }
+
+  /** The service asked for a pause although the limits were kept: they get a margin. */
+  refused(nowMs: number): void {
+    for (const { window } of this.#windows) window.refused(nowMs);
   }
 
   get pausedUntilMs(): number {
-    return this.#pauses.untilMs;
+    return this.pauses.untilMs;
   }
 
   pausedMsSince(atMs: number): number {
-    return this.#pauses.since(atMs);
+    return this.pauses.since(atMs);
   }
 
   leave(): void {}
 
+  /** Of the tightest limit of each kind. */
+  figures(kind: Kind, nowMs: number): RateLimitFigures {
+    const figures = { perMinute: null, left: null, holds: null, used: this.used[kind] };
+    return this.#windows.reduce<RateLimitFigures>((tightest, { kind: counted, window, perMs }) => {
+      if (counted !== kind) return tightest;
+      return tighter(tightest, {
+        perMinute: (window.limit * 60_000) / perMs,
+        left: window.left(nowMs, this.share),
+        holds: window.limit,
+      });
+    }, figures);
+  }
+
   stats(nowMs: number): RateLimitStats {
-    const figures = (kind: "runs" | "items" | "weight"): RateLimitFigures => {
-      const window = this.#windows.find((each) => each.kind === kind)?.window;
-      const perMinute = window === undefined ? null : (window.limit * 60_000) / this.#perMs;
-      return { perMinute, left: window?.left(nowMs) ?? null, holds: window?.limit ?? null, used: this.#used[kind] };
-    };
     return {
-      runs: figures("runs"),
-      items: figures("items"),
-      weight: figures("weight"),
-      share: 1,
+      runs: this.figures("runs", nowMs),
+      items: this.figures("items", nowMs),
+      weight: this.figures("weight", nowMs),
+      share: this.share,
       refused: 0,
-      pausedMs: this.#pauses.spentMs(nowMs),
+      pausedMs: this.pauses.spentMs(nowMs),
     };
   }
 
-  #take(nowMs: number, amounts: { readonly runs: number; readonly items: number; readonly weight: number }): void {
-    if (this.#windows.length === 0) return;
-    for (const kind of ["runs", "items", "weight"] as const) this.#used[kind] += amounts[kind];
+  #take(nowMs: number, amounts: Amounts): void {
+    for (const kind of kinds) this.used[kind] += amounts[kind];
     for (const { kind, window } of this.#windows) if (amounts[kind] !== 0) window.add(nowMs, amounts[kind]);
   }
+}
+
+/** The lesser of what two limits of one kind allow. */
+export function tighter(figures: RateLimitFigures, other: Omit<RateLimitFigures, "used">): RateLimitFigures {
+  const less = (a: number | null, b: number | null): number | null =>
+    a === null ? b : b === null ? a : Math.min(a, b);
+  return {
+    perMinute: less(figures.perMinute, other.perMinute),
+    left: less(figures.left, other.left),
+    holds: less(figures.holds, other.holds),
+    used: figures.used,
+  };
 }

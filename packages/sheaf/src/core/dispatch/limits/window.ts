@@ -1,5 +1,11 @@
 /** Parts of a period that are remembered: what was used in one leaves the window at the end of it. */
 const partsOfPeriod = 256;
+/** Less than this part of the limit is not worth a batch while larger ones wait. */
+const crumb = 1 / 32;
+/** Each pause that the service asked for makes the period this much longer, up to `longest`; 20 periods take it back. */
+const longer = 0.02;
+const longest = 0.1;
+const takenBackPerPeriod = longer / 20;
 
 interface Part {
   readonly fromMs: number;
@@ -7,10 +13,15 @@ interface Part {
   amount: number;
 }
 
-/** At most `limit` in any period of `perMs`, whenever it begins. In bounded memory: at worst it counts a 256th of the period too long. */
+/**
+ * At most `limit` in any period of `perMs`, whenever it begins. In bounded memory: at worst it counts a 256th of the period too
+ * long. A service counts by its own clock when requests reach it, so one that refuses gets a margin.
+ */
 export class Window {
   readonly limit: number;
   readonly #perMs: number;
+  #margin = 0;
+  #marginAtMs = -Infinity;
   readonly #parts: Part[] = [];
   #sum = 0;
 
@@ -25,17 +36,33 @@ export class Window {
     return share * this.limit - this.#sum;
   }
 
-  /** From when on `amount` may go; one that is more than the limit, once nothing else is in the window. */
+  /** The most that the next batch should hold: what is left, so that nothing of the limit stays unused, or all where hardly anything is. */
+  room(nowMs: number, share: number = 1): number {
+    const left = this.left(nowMs, share);
+    return left >= this.#leastRoom(share) ? left : share * this.limit;
+  }
+
+  /** From when on there is room for `amount`, or a batch can be cut to the room; one that is more than the limit, once nothing else is in the window. */
   readyAtMs(nowMs: number, amount: number, share: number = 1): number {
-    const most = share * this.limit;
+    const left = this.left(nowMs, share);
+    const least = this.#leastRoom(share);
+    // It was cut to what is left, unless that was a crumb, or one item is more.
+    const wanted = left < least ? Math.min(least, amount) : Math.min(share * this.limit, amount);
     // A millionth is a rounding error.
-    const missing = Math.min(most, amount) - this.left(nowMs, share) - 1e-6;
+    const missing = wanted - left - 1e-6;
     let freed = 0;
-    for (let i = 0; i < this.#parts.length && freed < missing; i++) {
-      freed += this.#parts[i]!.amount;
-      if (freed >= missing) return this.#parts[i]!.untilMs + this.#perMs;
+    for (const part of this.#parts) {
+      if (freed >= missing) break;
+      freed += part.amount;
+      if (freed >= missing) return part.untilMs + this.#keptMs(nowMs);
     }
     return nowMs;
+  }
+
+  /** The service asked for a pause although the limit was kept. */
+  refused(nowMs: number): void {
+    this.#margin = Math.min(longest, this.#marginNow(nowMs) + longer);
+    this.#marginAtMs = nowMs;
   }
 
   /** Counts what goes. A negative amount takes back what was counted last. */
@@ -62,9 +89,22 @@ export class Window {
     }
   }
 
+  #leastRoom(share: number): number {
+    return crumb * share * this.limit;
+  }
+
+  #marginNow(nowMs: number): number {
+    return Math.max(0, this.#margin - (takenBackPerPeriod * (nowMs - this.#marginAtMs)) / this.#perMs);
+  }
+
+  #keptMs(nowMs: number): number {
+    return this.#margin === 0 ? this.#perMs : this.#perMs * (1 + this.#marginNow(nowMs));
+  }
+
   #leave(nowMs: number): void {
+    const keptMs = this.#keptMs(nowMs);
     let gone = 0;
-    while (gone < this.#parts.length && this.#parts[gone]!.untilMs + this.#perMs <= nowMs)
+    while (gone < this.#parts.length && this.#parts[gone]!.untilMs + keptMs <= nowMs)
       this.#sum -= this.#parts[gone++]!.amount;
     if (gone > 0) this.#parts.splice(0, gone);
     if (this.#parts.length === 0) this.#sum = 0;
