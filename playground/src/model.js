@@ -51,7 +51,6 @@ async function whatIfOf(/** @type {Settings} */ settings) {
     maxWaitMs: window,
     maxQueueSize,
     targetLatencyMs: 100,
-    noise: 0,
     retries:
       patience > 0
         ? { patienceMs: patience, attempts, backOff: { baseMs: 500, maxMs: 8000, jitter: 0.25 }, obeyRetryAfter: obey }

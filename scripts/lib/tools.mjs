@@ -22,7 +22,6 @@ export const attw = "@arethetypeswrong/cli@0.18";
 export const attwCommand = (tool, tarball) => [
   process.execPath,
   tool("@arethetypeswrong/cli/dist/index.js"),
-  "--profile=esm-only",
   "--no-emoji",
   tarball,
 ];

@@ -76,7 +76,6 @@ interface SimulateOptions extends OutputOptions, TenantOptions {
   readonly timeout?: number;
   readonly budget?: number;
   readonly target: number;
-  readonly noise: number;
   readonly items: number;
   readonly seed: number;
 }
@@ -119,14 +118,13 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
-    .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
     .option(
       "--items <n>",
       "calls of every run; of a surge those of 31 s, with a flood those of 5 s",
       countUpTo(maxItems),
       10_000,
     )
-    .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1);
+    .option("--seed <n>", "of arrivals", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
   withTenants(command, "so many times the capacity").option(
     "--tenant-key <names>",
@@ -158,7 +156,6 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     timeoutMs: options.timeout,
     latencyBudgetMs: options.budget,
     targetLatencyMs: options.target,
-    noise: options.noise,
     items: options.items,
     seed: options.seed,
   };

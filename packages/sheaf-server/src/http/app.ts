@@ -31,7 +31,6 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
     // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS forever.
     connectionTimeout: settings.uploadTimeoutMs + longestAnswerMs,
     http: {
-      maxHeaderSize: settings.maxHeaderBytes,
       headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
       // How often Node looks for slow uploads; at its own 30 s they would stay up to a minute.
       connectionsCheckingInterval: Math.min(5000, Math.ceil(settings.uploadTimeoutMs / 4)),

@@ -13,6 +13,9 @@ import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
 import { blamesInputs, jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
+/** OpenAI's limit of the tokens in one request; a lower one of another upstream is learned. */
+const maxRequestTokens = 300_000;
+
 /** The batcher of one key and one model. Its calls share requests, a rate budget and a pause after 429. */
 export class KeyBatcher {
   /** The name in errors and metrics, which must not reveal the key. */
@@ -48,7 +51,7 @@ export class KeyBatcher {
       {
         name: laneName,
         maxBatchSize: settings.maxBatchSize,
-        maxBatchWeight: settings.maxBatchTokens,
+        maxBatchWeight: maxRequestTokens,
         maxWaitMs: settings.maxWaitMs,
         maxQueueSize: settings.queueMaxSize,
         concurrency: settings.upstreamConcurrency,

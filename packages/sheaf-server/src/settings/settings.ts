@@ -71,8 +71,6 @@ export interface Settings {
   readonly maxInputs: number;
   /** @default 100000 */
   readonly maxTextChars: number;
-  /** @default 16384 */
-  readonly maxHeaderBytes: number;
   /** @default 10000 */
   readonly maxConnections: number;
   /** @default 30000 */
@@ -121,8 +119,6 @@ export interface Settings {
   readonly upstreamTokensPerMinute: number | undefined;
   /** @default 67108864 */
   readonly upstreamMaxReplyBytes: number;
-  /** @default 300000 */
-  readonly maxBatchTokens: number;
   /** @default "all" */
   readonly role: "gateway" | "worker" | "all";
   /** @default none */
@@ -333,7 +329,6 @@ const rows = {
     maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Maximum number of arrays and objects in a JSON body."),
     maxInputs: integer(2048, 1, 1_000_000, "Maximum number of inputs in a request."),
     maxTextChars: integer(100_000, 1, 100_000_000, "Maximum length of a text, in UTF-16 characters."),
-    maxHeaderBytes: integer(16_384, 1024, 1_048_576, "Maximum size of a request's headers, in bytes."),
   }),
   ...inGroup("Connections", {
     maxConnections: integer(
@@ -440,7 +435,6 @@ const rows = {
       1_073_741_824,
       "Maximum size of one reply of the upstream, in bytes.",
     ),
-    maxBatchTokens: integer(300_000, 1, 1_000_000_000, "Maximum estimated tokens in one request to the upstream."),
   }),
   ...inGroup("Fleet", {
     role: choice(

@@ -203,17 +203,7 @@ test("clients with patience try again over HTTP: two requests an operation where
       reply.end("{}");
     });
   });
-  const clients = [
-    "--patience",
-    "20s",
-    "--back-off",
-    "10s",
-    "--obey-retry-after",
-    "--pattern",
-    "closed",
-    "--callers",
-    "1",
-  ];
+  const clients = ["--patience", "20s", "--obey-retry-after", "--pattern", "closed", "--callers", "1"];
   const { code, out, err } = await run(`${url}/infer`, "--payload", "[1]", "--json", ...clients, ...quick);
   assert.equal(code, 0, err);
   const [result] = (JSON.parse(out) as { results: LoadResult[] }).results;

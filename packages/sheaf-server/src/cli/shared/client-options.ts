@@ -17,11 +17,10 @@ function header(line: string, earlier: Readonly<Record<string, string>> = {}): R
 export interface ClientOptions {
   readonly patience?: readonly [number, number];
   readonly attempts: number;
-  readonly backOff: number;
   readonly obeyRetryAfter?: true;
 }
 
-const flags = { attempts: "--attempts", backOff: "--back-off", obeyRetryAfter: "--obey-retry-after" } as const;
+const flags = { attempts: "--attempts", obeyRetryAfter: "--obey-retry-after" } as const;
 
 export const withClients = (command: Command): Command =>
   command
@@ -31,21 +30,13 @@ export const withClients = (command: Command): Command =>
       rangeMs,
     )
     .option(`${flags.attempts} <n>`, "attempts of a client with --patience", countUpTo(100), 3)
-    .option(
-      `${flags.backOff} <time>`,
-      "pause before its first retry, doubled for each further one",
-      parseDurationMs,
-      500,
-    )
     .option(flags.obeyRetryAfter, "a refused client waits as long as the refusal asks");
 
 /** Clients as the flags describe them; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
 export function retriesOf(command: Command): Retries | undefined {
-  const { patience, attempts, backOff, obeyRetryAfter = false } = command.opts<ClientOptions>();
+  const { patience, attempts, obeyRetryAfter = false } = command.opts<ClientOptions>();
   if (patience !== undefined) {
-    // As openai's clients: at most 16 times the first pause, less a quarter by chance.
-    const pauses = { baseMs: backOff, maxMs: 16 * backOff, jitter: 0.25 };
-    return { patienceMs: patience, attempts, backOff: pauses, obeyRetryAfter };
+    return { patienceMs: patience, attempts, obeyRetryAfter };
   }
   for (const [name, flag] of Object.entries(flags))
     if (command.getOptionValueSource(name) === "cli") throw new UsageError(`${flag} needs --patience.`);

@@ -20,8 +20,6 @@ export interface WhatIf {
   readonly timeoutMs?: number | undefined;
   readonly latencyBudgetMs?: number | undefined;
   readonly targetLatencyMs: number;
-  /** Coefficient of variation of run times. */
-  readonly noise: number;
   /** Lengths of the items; the cost then counts them. */
   readonly weights?: Weights | undefined;
   readonly maxBatchWeight?: number | undefined;
@@ -75,7 +73,7 @@ export function simulatePolicy(
   arrivals: Arrivals,
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
-  const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
+  const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, items, seed } = whatIf;
   const { weights, maxBatchWeight, retries, tenants, observer } = whatIf;
   const shared: SimulationOptions = {
     ...(tenants === undefined ? { arrivals } : { tenants: kindsOf(arrivals, tenants), tenantKey: tenants.key }),
@@ -85,7 +83,6 @@ export function simulatePolicy(
     maxWaitMs,
     maxQueueSize,
     timeoutMs,
-    noise: { cv: noise },
     weights,
     ...(weights !== undefined && { maxBatchWeight, batchWeight: weighedAs(cost) }),
     retries,
@@ -128,7 +125,6 @@ export async function capacityPerS({ cost, slots, maxBatchSize, weights, maxBatc
     maxWaitMs: 1,
     maxQueueSize: 1_000_000,
     targetLatencyMs: 1,
-    noise: 0,
     items: Math.max(1000, Math.min(40 * inFlight, 400_000), 8 * inFlight),
     seed: 1,
   };
