@@ -1,10 +1,13 @@
 // sheaf/adapters/vector-store: pgvector in PGlite (also over the wire, with pg and postgres.js), LanceDB, and the requests
 // that the official Qdrant client makes of it. No Qdrant server runs here: see lib/qdrant-receiver.mjs.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { PGlite } from "@electric-sql/pglite";
 import { vector } from "@electric-sql/pglite-pgvector";
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket";
@@ -299,6 +302,41 @@ test("LanceDB: a batch is one new version of the table, where single writes are 
     store.upsert({ ...pointOf(1), payload: { titel: "x" } }),
     /has no column "titel"; it has title, tenant/,
   );
+});
+
+test("LanceDB: an id is stored once, with overlapping batches, two stores and two handles in turn", async () => {
+  const handles = [await createLanceTable(), await lance.openTable("docs")];
+  const stores = handles.map((table) => lanceDbStore(table, { upserts: { concurrency: 2, maxBatchSize: 1 } }));
+  const point = (title) => ({ ...pointOf(1), payload: { title } });
+  // Overlapping.
+  await Promise.all(stores.flatMap((store) => ["a", "b", "c"].map((title) => store.upsert(point(title)))));
+  assert.equal((await stores[1].query({ vector: unit(1) })).length, 1);
+  // In turn, each through a handle that the other one has left behind.
+  for (const [index, title] of ["d", "e", "f", "g"].entries()) {
+    await stores[index % 2].upsert(point(title));
+    const found = await stores[(index + 1) % 2].query({ vector: unit(1) });
+    assert.deepEqual(
+      found.map(({ id, payload }) => [id, payload.title]),
+      [[1, title]],
+    );
+  }
+});
+
+test("LanceDB: with an unenforced primary key two processes may write one table", async () => {
+  const table = await createLanceTable();
+  await table.setUnenforcedPrimaryKey("id");
+  const code = `
+    import { connect } from "@lancedb/lancedb";
+    import { lanceDbStore } from "sheaf/adapters/vector-store";
+    const store = lanceDbStore(await (await connect(process.env.FOLDER)).openTable("docs"), { upserts: { maxBatchSize: 5 } });
+    await store.upsert.many(Array.from({ length: 100 }, (_, i) => ({ id: i % 20, vector: Array(${dimensions}).fill(i + 1) })));
+    await store.close();`;
+  const cwd = fileURLToPath(new URL(".", import.meta.url));
+  const env = { ...process.env, FOLDER: lanceFolder };
+  const writer = () => promisify(execFile)(process.execPath, ["--input-type=module", "-e", code], { cwd, env });
+  await Promise.all([writer(), writer()]);
+  await table.checkoutLatest();
+  assert.equal(await table.countRows(), 20);
 });
 
 describe("Qdrant's requests", () => {

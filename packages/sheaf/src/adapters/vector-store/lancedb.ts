@@ -58,8 +58,9 @@ export interface LanceDbOptions extends VectorStoreOptions {
  * A LanceDB table, whose every write is a new version: one for each batch instead of one for each point. A point's payload
  * is the table's other columns. Vectors are checked here, since LanceDB stores one of the wrong length silently, and
  * so are ids that come twice in a batch, since its merge would store both. Of all stores of a table in this process one
- * writes at a time, to its newest version: two merges at once, or one from an older version, would store an id twice. A filter is
- * LanceDB's own SQL text; queries with the same filter and limit share one search.
+ * writes at a time, to its newest version: two merges at once, or one from an older version, would store an id twice. After a
+ * write of another store of this process, queries go to the newest version too. A filter is LanceDB's own SQL text; queries with the
+ * same filter and limit share one search.
  */
 export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): VectorStore<string> {
   const { id = "id", vector = "vector", metric = "cosine", upserts, queries } = options;
@@ -72,6 +73,13 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
     reading ??= readShape(table, id, vector);
     reading.catch(() => (reading = undefined));
     return reading;
+  };
+  /** Writes of this process that the handle has seen. */
+  let seen = 0;
+  const toNewest = async (): Promise<void> => {
+    const { count } = writes;
+    await table.checkoutLatest?.();
+    seen = count;
   };
 
   const upsert = createBatcher<VectorPoint, void>(
@@ -88,8 +96,13 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       const rows = lastOfEachId(good).map((place) => rowOf(good[place]!, payload, id, vector));
       if (rows.length > 0) {
         await asOnlyWriter(table.name, async () => {
-          await table.checkoutLatest?.();
-          await table.mergeInsert(id).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows);
+          await toNewest();
+          try {
+            await table.mergeInsert(id).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows);
+          } finally {
+            seen++;
+            writes.count++;
+          }
         });
       }
       return results;
@@ -112,6 +125,8 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       const places = [...items.keys()].filter((place) => !(matches[place] instanceof Error));
       const [first, ...others] = places.map((place) => Array.from(items[place]!.vector));
       if (first === undefined) return matches;
+      // A point that another store of this process has written is found too.
+      if (seen !== writes.count) await toNewest();
       const { limit = 10, filter } = items[0]!;
       let search = table.vectorSearch(first) as LanceQuery;
       for (const other of others) search = search.addQueryVector(other);
@@ -139,19 +154,27 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
   return storeOf({ metric, upsert, query });
 }
 
-/** The last write of each table under way; two tables of one name in two databases only wait for each other. */
-const lastWrites = new Map<string, Promise<unknown>>();
+/** What all stores of this process share. */
+interface Writes {
+  /** The last write of each table that is under way; two tables of one name in two databases only wait for each other. */
+  readonly underWay: Map<string, Promise<unknown>>;
+  count: number;
+}
+
+const shared = Symbol.for("sheaf.lanceDbWrites");
+// One for the whole process: a program may load this package by `import` here and by `require` there.
+const writes = ((globalThis as { [shared]?: Writes })[shared] ??= { underWay: new Map(), count: 0 });
 
 /** LanceDB's merge reads before it writes, and does not see a merge that runs at the same time. */
 async function asOnlyWriter(name: string, write: () => Promise<void>): Promise<void> {
-  const before = lastWrites.get(name);
+  const before = writes.underWay.get(name);
   const written = before === undefined ? write() : before.then(write);
   const ended = written.catch(() => undefined);
-  lastWrites.set(name, ended);
+  writes.underWay.set(name, ended);
   try {
     await written;
   } finally {
-    if (lastWrites.get(name) === ended) lastWrites.delete(name);
+    if (writes.underWay.get(name) === ended) writes.underWay.delete(name);
   }
 }
 
