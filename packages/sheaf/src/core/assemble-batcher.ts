@@ -84,7 +84,7 @@ export function assembleBatcher<In, Out>(
   const entrance = (): Entrance<In, Out> =>
     (made ??= new Entrance<In, Out>({ settings, admission, queue, settlement, epochs, order, cost, gates }));
   const subscribers = new Subscribers(name);
-  const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
+  const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, queue, {
     failed: (error) => pace.failed(error),
     began: () => {
       scheduler.began();

@@ -160,6 +160,43 @@ test("a batcher without progress for 10 s warns once and says which one", async 
   for (const run of runs) await run.finish();
 });
 
+test("where every running batch has called its own batcher, it warns after one second", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const clock = manualClock();
+  const batcher: Batcher<number, number> = createBatcher<number, number>(
+    async (items) => [(await batcher(items[0]! + 1)) * 10],
+    { clock, name: "recursive", policy: greedy(), concurrency: 3, maxBatchSize: 1 },
+  );
+  watch(batcher(1));
+  await clock.advanceAsync(990);
+  assert.equal(warn.mock.callCount(), 0);
+  await clock.advanceAsync(20);
+  assert.match(
+    String(warn.mock.calls[0]!.arguments[0]),
+    /^recursive: no progress for 1 s.*Every running batch has called/,
+  );
+  await clock.advanceAsync(60_000);
+  assert.equal(warn.mock.callCount(), 1);
+});
+
+test("where one running batch has not called it, or all go on, one second is no reason to warn", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const clock = manualClock();
+  const batcher: Batcher<number, number> = createBatcher<number, number>(
+    async ([item]) => {
+      if (item! < 100) void batcher(item! + 1);
+      if (item! < 100) await new Promise<void>((resolve) => clock.after(900, resolve));
+      else await new Promise<void>((resolve) => clock.after(5000, resolve));
+      return [item!];
+    },
+    { clock, policy: greedy(), concurrency: 2, maxBatchSize: 1 },
+  );
+  void batcher(100);
+  void batcher(1);
+  await clock.advanceAsync(8_000);
+  assert.equal(warn.mock.callCount(), 0);
+});
+
 test("a batcher that makes progress, or is idle, or only holds, does not warn", async (t) => {
   const warn = t.mock.method(console, "warn", () => {});
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1 });

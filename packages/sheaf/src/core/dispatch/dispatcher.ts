@@ -7,6 +7,7 @@ import { resultsInOrder } from "./results.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
+import type { Queue } from "../queue/queue.ts";
 import { Run, type RunEvents } from "./run.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
@@ -48,6 +49,7 @@ export class Dispatcher<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #order: OrderKeys<In> | undefined;
+  readonly #queue: Pick<Queue<In>, "arrived">;
   readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
@@ -62,12 +64,14 @@ export class Dispatcher<In, Out> {
     settings: Settings<In, Out>,
     calls: Settlement<In>,
     order: OrderKeys<In> | undefined,
+    queue: Pick<Queue<In>, "arrived">,
     events: DispatchEvents<In>,
   ) {
     this.#executor = executor;
     this.#settings = settings;
     this.#calls = calls;
     this.#order = order;
+    this.#queue = queue;
     this.#events = events;
     this.#inOrder = resultsInOrder(settings);
     this.#timeouts =
@@ -109,6 +113,11 @@ export class Dispatcher<In, Out> {
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
+  }
+
+  /** Every run in flight has called this batcher: if all wait for the answer, none ends. */
+  haveAllCalled(): boolean {
+    return this.#runs.every((run) => run.hasCalled);
   }
 
   /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */
@@ -296,7 +305,12 @@ export class Dispatcher<In, Out> {
 
   /** One run of a batch or a part of it, under runTimeoutMs. */
   #attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
-    const begin = (): Promise<unknown> => started(executor, items, handle);
+    const begin = (): Promise<unknown> => {
+      const { arrived } = this.#queue;
+      const ended = started(executor, items, handle);
+      if (this.#queue.arrived > arrived) run.hasCalled = true;
+      return ended;
+    };
     return this.#timeouts === undefined ? begin() : this.#timeouts.attempt(run, executor.reportsStart === true, begin);
   }
 

@@ -38,6 +38,8 @@ export class Run<In> extends BaseRunHandle {
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */
   abandoned = false;
+  /** Its batch function called this batcher, before it returned its promise: it may wait for itself. */
+  hasCalled = false;
   /** If it fails, its items go back to the queue. */
   isPutBack = false;
   /** Items that have their results although it failed: answered early, or by a run of a part. */

@@ -86,7 +86,7 @@ export class Scheduler<In, Out> {
       admission.waiters?.expire(nowMs);
       this.#keepDeadlines();
     });
-    this.#stallWatch = new StallWatch(settings, stallWarningMs, () => dispatcher.started);
+    this.#stallWatch = new StallWatch(settings, stallWarningMs, dispatcher);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
   }
