@@ -97,7 +97,8 @@ export async function calibrate<In, Out>(
   const runBatch = (items: In[], handle: BaseRunHandle): ReturnType<BatchFunction<In, Out>> =>
     typeof run === "function" ? run(items, handle) : run.run(items, handle);
   const settings = settingsOf(options, executor?.slots ?? 1);
-  const { clock, signal } = settings;
+  const { clock, signal, sample } = settings;
+  const { onProgress } = options;
   await executor?.ready();
 
   const cells = settings.concurrency.flatMap((concurrency) =>
@@ -111,7 +112,7 @@ export async function calibrate<In, Out>(
   signal?.addEventListener("abort", onAbort, { once: true });
 
   async function runOnce(size: number): Promise<number> {
-    const items = Array.from({ length: size }, () => settings.sample(itemIndex++));
+    const items = Array.from({ length: size }, () => sample(itemIndex++));
     const handle = new BaseRunHandle(++batchId, size, abort.signal);
     const startedAtMs = clock.now();
     const results = await runBatch(items, handle);
@@ -136,7 +137,7 @@ export async function calibrate<In, Out>(
         for (const runMs of runsMs) cell.runsMs.push(runMs);
       }
       const elapsedMs = clock.now() - startAtMs;
-      options.onProgress?.({ round: Math.max(0, round + 1), share: Math.min(1, elapsedMs / settings.maxMs) });
+      onProgress?.({ round: Math.max(0, round + 1), share: Math.min(1, elapsedMs / settings.maxMs) });
       if (round + 1 < settings.minRounds) continue;
       const precise = cells.every(({ runsMs }) => medianError(runsMs) <= settings.targetError);
       if (precise || elapsedMs >= settings.maxMs) {

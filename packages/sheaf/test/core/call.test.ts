@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, greedy } from "../../dist/index.js";
+import { batcherChecks } from "../../dist/core/contract/settings.js";
+import { checkFunction } from "../../dist/shared/checks.js";
 import { heldBatcher, numbers, timedBatcher, watch } from "../support/rig.js";
 
 const echo = (items: number[]): number[] => items;
@@ -99,12 +101,42 @@ test("never more than `concurrency` batches are in flight", async () => {
   assert.equal(runs.length, 10);
 });
 
-test("a method taken off its object sees no `this` of ours", async () => {
-  const seen: unknown[] = [];
-  const batcher = createBatcher(function (this: unknown, items: number[]) {
-    seen.push(this);
-    return items;
+test("a method taken off its object sees no `this` of ours: the batch function, and every option that is a function", async () => {
+  const seen = new Map<string, unknown>();
+  const watched = <Args extends unknown[], Result>(name: string, answer: (...args: Args) => Result) =>
+    function (this: unknown, ...args: Args): Result {
+      seen.set(name, this);
+      return answer(...args);
+    };
+  const run = watched("batch function", (numbers: readonly number[]) => {
+    if (numbers.includes(3)) throw new Error("3 is bad");
+    return new Map(numbers.map((number) => [number, number]));
   });
-  await batcher(1);
-  assert.deepEqual(seen, [undefined]);
+  const keys = {
+    groupKey: watched("groupKey", () => 1),
+    fairKey: watched("fairKey", (number: number) => number % 2),
+    shareOf: watched("shareOf", () => 1),
+    dedupeKey: watched("dedupeKey", (number: number) => number),
+    resultKey: watched("resultKey", (number: number) => number),
+    weigh: watched("weigh", () => 1),
+    orderKey: watched("orderKey", (number: number) => number),
+  };
+  const isolating = {
+    onBatchError: "bisect",
+    runOne: watched("runOne", (number: number) => number),
+    shouldBisect: watched("shouldBisect", () => true),
+  } as const;
+  await createBatcher<number, number | undefined>(run, { ...keys, ...isolating }).many([1, 2, 3]);
+  const functions = Object.entries(batcherChecks).flatMap(([name, isRight]) =>
+    isRight === checkFunction ? [name] : [],
+  );
+  assert.deepEqual([...seen.keys()].sort(), ["batch function", ...functions].sort(), "none is left out");
+  assert.deepEqual([...new Set(seen.values())], [undefined]);
+
+  // A key alone goes another way.
+  seen.clear();
+  const alone = createBatcher<number, number>((numbers) => numbers, { fairKey: keys.fairKey });
+  alone.subscribe(watched("subscriber", () => undefined));
+  await alone(1);
+  assert.deepEqual(Object.fromEntries(seen), { fairKey: undefined, subscriber: undefined });
 });

@@ -34,6 +34,22 @@ test("10 + 0.3 n ms is found within 5 %, also where one run in ten takes three t
   );
 });
 
+test("`sample` and `onProgress` see no `this` of ours", async () => {
+  const { run, clock } = sleeper(() => 1);
+  const seen = new Set<unknown>();
+  await calibrate(run, {
+    clock,
+    sample: function (this: unknown, index: number) {
+      seen.add(this);
+      return index;
+    },
+    onProgress: function (this: unknown) {
+      seen.add(this);
+    },
+  });
+  assert.deepEqual([...seen], [undefined]);
+});
+
 test("a staircase keeps its table beside the line, and says where items a second stop rising", async () => {
   const stairs = sleeper((size) => (size <= 8 ? 4 : size));
   const { costModel, kneeSize } = await calibrate(stairs.run, { sample, clock: stairs.clock });

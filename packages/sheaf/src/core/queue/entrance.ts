@@ -82,9 +82,10 @@ export class Entrance<In, Out> {
 
   /** The tenant of an item that has no other key. @throws what a key function threw. */
   tenantOf(item: In): Tenant<In> {
+    const { fairKey } = this.#settings;
     let tenant: Tenant<In>;
     try {
-      tenant = this.#tenantOf(this.#settings.fairKey!(item));
+      tenant = this.#tenantOf(fairKey!(item));
     } catch (error) {
       this.#calls.tally.rejected++;
       throw error;

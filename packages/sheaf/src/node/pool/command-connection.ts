@@ -19,7 +19,8 @@ export function openCommand(
   const { child, pipe, output, kill } = startCommand(settings, index);
   const { pid } = child;
   lowerPriority(pid, settings.niceness);
-  const log = (level: WorkerLogLine["level"], text: string): void => settings.log({ level, text, pid });
+  const { log: logLine } = settings;
+  const log = (level: WorkerLogLine["level"], text: string): void => logLine({ level, text, pid });
   const lines = new OutputLines((text) => log("info", text));
   for (const stream of output) {
     lines.read(stream);

@@ -134,7 +134,7 @@ export function queueSettings<Options extends NatsQueueOptions>(
   own: Readonly<Record<Exclude<keyof Options, keyof NatsQueueOptions>, Check>>,
 ): QueueSettings {
   checkOptions(options, { ...queueChecks, ...own });
-  const { connection, headers, queue, durability = "file" } = options;
+  const { connection, headers, queue, durability = "file", onWarning = warn } = options;
   if (typeof connection?.publish !== "function" || typeof connection.subscribe !== "function")
     throw new TypeError("connection must be a NATS connection: await connect() of @nats-io/transport-node");
   if (typeof headers !== "function") throw new TypeError("headers must be the function `headers` of the same package");
@@ -158,7 +158,7 @@ export function queueSettings<Options extends NatsQueueOptions>(
     replicas: options.replicas ?? 1,
     serves: options.serves,
     codec: options.codec ?? binaryCodec,
-    warn: options.onWarning ?? ((message, cause) => (cause === undefined ? warn(message) : warn(message, cause))),
+    warn: (message, cause) => (cause === undefined ? onWarning(message) : onWarning(message, cause)),
     inboxPrefix: options.inboxPrefix ?? "_INBOX",
     clock: options.clock ?? systemClock,
   };

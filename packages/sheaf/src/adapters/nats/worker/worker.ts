@@ -128,7 +128,7 @@ class QueueWorker implements NatsWorker {
     const { isServing = () => true, version } = options;
     if (typeof (batcher as Partial<typeof batcher> | null)?.detailed !== "function")
       throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
-    this.#isServing = isServing;
+    this.#isServing = () => isServing();
     this.#version = version;
     const settings = (this.#settings = queueSettings(options, { isServing: checkFunction, version: checkText }));
     const names = (this.#names = namesOf(settings));
