@@ -73,6 +73,7 @@ for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
 
 for (const [file, name, constant] of [
   ["adapters/shared/api-batcher.ts", "RequestLimits", "apiDefaults"],
+  ["core/contract/consume-options.ts", "ConsumeOptions", "consumeDefaults"],
   ["adapters/bullmq.ts", "BatchProcessorOptions", "processorDefaults"],
   ["adapters/http/client.ts", "BatchClientOptions", "clientDefaults"],
   ["adapters/http/endpoint.ts", "EndpointOptions", "endpointDefaults"],
@@ -109,6 +110,13 @@ test("every row of every table has as many cells as its header", () => {
 test("every option of a call stands in docs/reference/options.md, and back", async () => {
   const options = await batcherOptions("CallOptions");
   assert.deepEqual(differences(read("docs/reference/options.md"), "call option", options), []);
+});
+
+test("every option of consume stands in docs/reference/calls.md, and back", () => {
+  const file = "sheaf/src/core/contract/consume-options.ts";
+  const values = literalIn(file, "consumeDefaults");
+  const options = new Map([...optionsOf(file, "ConsumeOptions").keys()].map((name) => [name, values[name]]));
+  assert.deepEqual(differences(read("docs/reference/calls.md"), "consume option", options), []);
 });
 
 test("every option of the database and vector store adapters stands in docs/reference/databases.md, and back", () => {

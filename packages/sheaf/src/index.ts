@@ -7,6 +7,8 @@ export type { Clock } from "./core/runtime/clock.ts";
 export type { BatchRecord, Decision, Policy, QueueView } from "./policies/policy.ts";
 export { createRateLimit, type RateLimitOptions } from "./limits/create-rate-limit.ts";
 export { createBatcher } from "./core/create-batcher.ts";
+export { consume } from "./core/consume.ts";
+export type { ConsumeOptions, MessageSource } from "./core/contract/consume-options.ts";
 export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, Result } from "./core/contract/batcher.ts";
 export { greedy } from "./policies/greedy.ts";

@@ -9,6 +9,7 @@ import {
   type BatcherOptions,
   type BatcherStats,
   type CallOptions,
+  consume,
   createBatcher,
   type Executor,
 } from "../../dist/index.js";
@@ -240,4 +241,31 @@ held("a batcher can be named with its types", () => {
     texts.map(() => new Float32Array(3)),
   );
   expectTypeOf(embed("a")).toEqualTypeOf<Promise<Float32Array>>();
+});
+
+held("consume infers message and result; a call gets the signal to pass on", () => {
+  interface Message {
+    readonly body: string;
+  }
+  const messages = {} as AsyncIterable<Message>;
+  const embed = createBatcher(async (texts: string[]) => texts.map((text) => [text.length]));
+  const options = {
+    nack: (message: Message, error: unknown) => void [message, error],
+    ack: (message: Message, vector: number[]) => void [message, vector],
+  };
+  expectTypeOf(consume(messages, ({ body }, { signal }) => embed(body, { signal }), options)).toEqualTypeOf<
+    Promise<void>
+  >();
+  const whole = createBatcher(async (all: Message[]) => all.map(({ body }) => body.length));
+  void consume(async (room) => new Array<Message>(room), whole, {
+    nack: () => undefined,
+    ack: (message, length) => {
+      expectTypeOf(message).toEqualTypeOf<Message>();
+      expectTypeOf(length).toEqualTypeOf<number>();
+    },
+  });
+  // @ts-expect-error a batcher of texts takes no messages
+  void consume(messages, embed, { ack: () => undefined, nack: () => undefined });
+  // @ts-expect-error a message that failed needs an answer
+  void consume(messages, whole, { ack: () => undefined });
 });

@@ -114,10 +114,10 @@ const ready = (): undefined => undefined;
 const isPromise = <T>(value: T | Promise<T>): value is Promise<T> =>
   typeof (value as { then?: unknown }).then === "function";
 
-function iteratorOf<In>(source: Source<In>): Iterator<In> | AsyncIterator<In> {
+export function iteratorOf<In>(source: Source<In>, name: string = "items"): Iterator<In> | AsyncIterator<In> {
   const asAsync = (source as Partial<AsyncIterable<In>> | null | undefined)?.[Symbol.asyncIterator];
   if (typeof asAsync === "function") return asAsync.call(source);
   const asSync = (source as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator];
   if (typeof asSync === "function" && typeof source !== "string") return asSync.call(source);
-  throw new TypeError(`items must be an iterable or async iterable, got ${describe(source)}`);
+  throw new TypeError(`${name} must be an iterable or async iterable, got ${describe(source)}`);
 }

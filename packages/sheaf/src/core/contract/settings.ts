@@ -137,7 +137,7 @@ export const choosesByWeight = (
   { perWeightMs }: Pick<CostModel, "perWeightMs">,
 ): boolean => perWeightMs > 0 && batchWeight !== "apart";
 
-const checkSignal = withMethods("an AbortSignal", "addEventListener");
+export const checkSignal: Check = withMethods("an AbortSignal", "addEventListener");
 
 /** Without a prototype: every name that is not here is unknown. */
 const callChecks: Readonly<Record<keyof CallOptions, Check | undefined>> = Object.assign(Object.create(null), {

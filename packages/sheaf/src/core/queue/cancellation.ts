@@ -1,6 +1,10 @@
 import { AbortListeners } from "../runtime/abort-listeners.ts";
 import type { Chunk } from "./chunks/chunk.ts";
-import type { AbortSignalLike } from "../runtime/globals.ts";
+import { sparesRunning, type AbortSignalLike } from "../runtime/globals.ts";
+
+/** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
+export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
+  laneQueue === undefined && signal[sparesRunning] === true;
 
 /** Called for an entry that is still live. */
 export interface Withdrawals<In> {
@@ -92,6 +96,7 @@ export class Cancellation<In> {
   }
 
   #abort(chunk: Chunk<In>, signal: AbortSignalLike): void {
+    if (isSpared(chunk, signal)) return;
     for (let i = 0; i < chunk.count; i++) {
       while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
         this.#report.withdraw(chunk, i, signal.reason, "aborted");

@@ -4,7 +4,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
-import { Cancellation, type Withdrawals } from "./cancellation.ts";
+import { Cancellation, isSpared, type Withdrawals } from "./cancellation.ts";
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
@@ -121,7 +121,7 @@ export class Settlement<In> implements Withdrawals<In> {
     epoch.settled(1);
     // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
     const signal = isHanded ? chunk.signals?.[index] : undefined;
-    if (signal?.aborted === true) this.withdraw(chunk, index, signal.reason, "aborted");
+    if (signal?.aborted === true && !isSpared(chunk, signal)) this.withdraw(chunk, index, signal.reason, "aborted");
   }
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */

@@ -7,8 +7,15 @@ declare global {
   interface AbortSignal {}
 }
 
+/**
+ * On a signal: aborting it takes back the calls that wait, and lets those that run finish. One for the whole process: a
+ * program may load this package by `import` here and by `require` there.
+ */
+export const sparesRunning: unique symbol = Symbol.for("sheaf.sparesRunning");
+
 /** The part of an AbortSignal that the core uses. */
 export interface AbortSignalLike {
+  readonly [sparesRunning]?: boolean;
   readonly aborted: boolean;
   readonly reason: unknown;
   addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;

@@ -1,0 +1,313 @@
+import { iteratorOf } from "./calls/map.ts";
+import type { Batcher } from "./contract/batcher.ts";
+import { BatcherError } from "./contract/errors.ts";
+import { consumeDefaults, type ConsumeOptions, type MessageSource } from "./contract/consume-options.ts";
+import { defaults, type CallOptions } from "./contract/options.ts";
+import { checkClock, checkSignal } from "./contract/settings.ts";
+import { Alarm } from "./runtime/alarm.ts";
+import { systemClock, type Clock } from "./runtime/clock.ts";
+import { newAbortController, sparesRunning, warnOnce, type AbortSignalLike } from "./runtime/globals.ts";
+import { within } from "./runtime/within.ts";
+import { check, checkFunction, checkOptions, checkSpan, isInteger, type Check } from "../shared/checks.ts";
+import { propertyOf } from "../shared/describe.ts";
+
+/** Most messages that are read and not yet answered. */
+const mostHeld = 1000;
+/** Looks at a lease before it runs out; one that is older than a third at a look is extended. */
+const looksPerLease = 3;
+
+type Call<Message, Out> = (message: Message, options: CallOptions) => Out | PromiseLike<Out>;
+
+/**
+ * Makes one call for each message of a broker, and answers each by its own outcome, as soon as it is known: `ack` with the
+ * result, `nack` with the error. A call that is refused (`QUEUE_FULL`, an error with `retryAfterMs`) is made again later, and
+ * nothing is read until then. Delivery is the broker's: at least once.
+ * @param call a batcher, or a function that passes its second argument on to one: a signal that takes back waiting calls.
+ * @returns when the source has ended or `signal` has aborted, and every message that was read has been answered.
+ * @throws {TypeError | RangeError} for a wrong argument; else what the source threw, or `CLOSED`, after the last answer.
+ */
+export async function consume<Message, Out>(
+  messages: MessageSource<Message>,
+  call: Call<Message, Out>,
+  options: ConsumeOptions<Message, Out>,
+): Promise<void> {
+  checkFunction("call", call);
+  checkOptions(options, consumeChecks);
+  for (const name of ["ack", "nack"] as const) checkFunction(name, options[name]);
+  await new Consumer(messages, call, options).run(options.signal as unknown as AbortSignalLike | undefined);
+}
+
+/** A message from when it is read until it has been answered. */
+interface Held<Message> {
+  readonly message: Message;
+  /** Among all that were read. */
+  readonly order: number;
+  /** The look since which its lease runs, or its answer is under way. */
+  since: number;
+  isAnswered: boolean;
+  extending: Promise<unknown> | undefined;
+  /** What its refusals asked it to wait, together. */
+  refusedMs: number;
+}
+
+class Consumer<Message, Out> {
+  readonly #options: ConsumeOptions<Message, Out>;
+  readonly #call: Call<Message, Out>;
+  readonly #leaseMs: number;
+  readonly #clock: Clock;
+  /** Undefined at the end of the source. */
+  readonly #read: () => Promise<Iterable<Message> | undefined>;
+  readonly #closeSource: () => unknown;
+  readonly #held: Set<Held<Message>> = new Set();
+  /** Refused calls: they are made again in the order of their messages. */
+  readonly #refused: Held<Message>[] = [];
+  readonly #retry: Alarm;
+  readonly #withdrawal = newAbortController();
+  readonly #callOptions: CallOptions = { signal: this.#withdrawal.signal };
+  readonly #warn = warnOnce();
+  #count = 0;
+  #look = 0;
+  #isLooking = false;
+  #reading: Promise<void> | undefined;
+  #willRead = false;
+  #isStopped = false;
+  /** No more is read; then `#isClosed`: no message that was being read can come any more. */
+  #isOver = false;
+  #isClosed = false;
+  #failure: { readonly error: unknown } | undefined;
+  #end: () => void = () => undefined;
+
+  constructor(messages: MessageSource<Message>, call: Call<Message, Out>, options: ConsumeOptions<Message, Out>) {
+    this.#options = options;
+    this.#call = call;
+    this.#leaseMs = options.leaseMs ?? consumeDefaults.leaseMs;
+    this.#clock = options.clock ?? systemClock;
+    this.#retry = new Alarm(this.#clock, () => this.#callAgain());
+    Object.defineProperty(this.#withdrawal.signal, sparesRunning, { value: true });
+    if (typeof messages === "function") {
+      this.#read = async () => (await messages(this.#room)) ?? [];
+      this.#closeSource = () => undefined;
+    } else {
+      const iterator = iteratorOf(messages, "messages");
+      this.#read = async () => {
+        const { done, value } = await iterator.next();
+        return done === true ? undefined : [value];
+      };
+      this.#closeSource = () => iterator.return?.();
+    }
+  }
+
+  async run(signal: AbortSignalLike | undefined): Promise<void> {
+    const ended = new Promise<void>((resolve) => (this.#end = resolve));
+    const stop = (): void => this.#stop(signal!.reason);
+    signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted === true) stop();
+    this.#readOn();
+    await ended;
+    signal?.removeEventListener("abort", stop);
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  get #room(): number {
+    return this.#prefetch - this.#held.size;
+  }
+
+  get #prefetch(): number {
+    const { capacity, pending } = this.#call as Partial<Batcher<Message, Out>>;
+    if (this.#options.prefetch !== undefined || capacity === undefined) return this.#options.prefetch ?? mostHeld;
+    const { concurrency, maxBatchSize } = capacity;
+    // Where the number of batches in flight is learned, it is that of now and one more, so that it can grow. A front end of
+    // a fleet does not know it.
+    const batches = concurrency === Infinity ? concurrency : Math.min(concurrency, pending!.inFlight + 1);
+    return Math.min(mostHeld, 2 * maxBatchSize * batches);
+  }
+
+  #readOn(): void {
+    if (this.#reading !== undefined || this.#isOver || this.#refused.length > 0 || this.#room <= 0) return;
+    this.#reading = this.#read().then(this.#arrived).catch(this.#sourceFailed);
+  }
+
+  /** At the end of this turn: the calls of a batch end together, and what is read then has the room of them all. */
+  #readSoon(): void {
+    if (this.#willRead || this.#reading !== undefined || this.#isOver) return;
+    this.#willRead = true;
+    this.#clock.after(0, () => {
+      this.#willRead = false;
+      this.#readOn();
+    });
+  }
+
+  readonly #arrived = (portion: Iterable<Message> | undefined): void => {
+    let isEmpty = true;
+    for (const message of portion ?? []) {
+      isEmpty = false;
+      const held = {
+        message,
+        order: this.#count++,
+        since: this.#look,
+        isAnswered: false,
+        extending: undefined,
+        refusedMs: 0,
+      };
+      this.#held.add(held);
+      if (this.#isStopped) this.#release(held);
+      else this.#make(held);
+    }
+    this.#reading = undefined;
+    if (portion === undefined) this.#close();
+    if (!this.#isLooking && this.#held.size > 0) this.#lookLater();
+    // A source that has nothing, and says so at once, must not keep everything else from running. And where there is no more
+    // room, there may be once these calls have been dispatched.
+    if (isEmpty || this.#room <= 0) this.#readSoon();
+    else this.#readOn();
+  };
+
+  readonly #sourceFailed = (error: unknown): void => {
+    this.#reading = undefined;
+    this.#failure ??= { error };
+    this.#close();
+  };
+
+  /** Reads no more, hands back what has not started, and lets what has started finish. */
+  #stop(reason: unknown): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#retry.set(Infinity);
+    for (const held of this.#refused.splice(0)) this.#release(held);
+    this.#withdrawal.abort(reason);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const closing = promised(this.#closeSource).catch(this.#sourceFailed);
+    // What is being read now is handed back too, when it comes.
+    void within(Promise.all([this.#reading, closing]), this.#leaseMs, this.#clock).then(() => this.#close());
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.#isClosed = true;
+    if (this.#held.size === 0) this.#end();
+  }
+
+  #make(held: Held<Message>): void {
+    promised(() => this.#call(held.message, this.#callOptions)).then(
+      (result) => void this.#answer(held, () => this.#options.ack(held.message, result)),
+      (error: unknown) => this.#failed(held, error),
+    );
+  }
+
+  #failed(held: Held<Message>, error: unknown): void {
+    const isClosed = error instanceof BatcherError && error.code === "CLOSED";
+    if (isClosed) {
+      this.#failure ??= { error };
+      this.#stop(error);
+    }
+    const waitMs = refusalMs(error);
+    const { reason } = this.#withdrawal.signal as unknown as AbortSignalLike;
+    if (isClosed || (this.#isStopped && (error === reason || waitMs !== undefined))) return this.#release(held);
+    if (waitMs === undefined) return void this.#answer(held, () => this.#options.nack(held.message, error));
+    held.refusedMs += waitMs;
+    if (held.refusedMs > defaults.maxPauseMs) return this.#release(held);
+    this.#refused.push(held);
+    const { atMs } = this.#retry;
+    this.#retry.set(Math.max(atMs === Infinity ? 0 : atMs, this.#clock.now() + waitMs));
+  }
+
+  /** One call, and while none is refused twice as many in each turn: a queue that is still full refuses few. */
+  #callAgain(count: number = 1): void {
+    this.#refused.sort((one, other) => one.order - other.order);
+    for (const held of this.#refused.splice(0, count)) this.#make(held);
+    this.#clock.after(0, () => {
+      if (this.#retry.atMs !== Infinity) return;
+      if (this.#refused.length > 0) this.#callAgain(2 * count);
+      else this.#readOn();
+    });
+  }
+
+  #release(held: Held<Message>): void {
+    void this.#answer(held, () => this.#options.release?.(held.message));
+  }
+
+  async #answer(held: Held<Message>, send: () => unknown): Promise<void> {
+    held.isAnswered = true;
+    held.since = this.#look;
+    // An extension that arrives after the answer would take it back.
+    if (held.extending !== undefined) await held.extending;
+    held.since = this.#look;
+    try {
+      const sent = send();
+      if (typeof propertyOf(sent, "then") === "function") await sent;
+    } catch (error) {
+      this.#report(error, held);
+    }
+    this.#drop(held);
+  }
+
+  #drop(held: Held<Message>): void {
+    this.#held.delete(held);
+    if (this.#isClosed && this.#held.size === 0) this.#end();
+    else this.#readSoon();
+  }
+
+  #lookLater(): void {
+    this.#isLooking = true;
+    this.#clock.after(this.#leaseMs / looksPerLease, () => {
+      this.#look++;
+      this.#isLooking = false;
+      for (const held of this.#held) this.#lookAt(held);
+      if (this.#held.size > 0) this.#lookLater();
+    });
+  }
+
+  #lookAt(held: Held<Message>): void {
+    const looks = this.#look - held.since;
+    if (held.isAnswered) {
+      if (looks <= looksPerLease) return;
+      this.#report(new Error(`The answer to a message took longer than its lease (leaseMs ${this.#leaseMs}).`), held);
+      return this.#drop(held);
+    }
+    const { extend } = this.#options;
+    if (extend === undefined || held.extending !== undefined || looks < 2) return;
+    held.since = this.#look;
+    const extending = promised(() => extend(held.message)).catch((error: unknown) => {
+      held.since--; // so that the next look tries again
+      this.#report(error, held);
+    });
+    held.extending = within(extending, this.#leaseMs, this.#clock).then(() => (held.extending = undefined));
+  }
+
+  #report(error: unknown, { message }: Held<Message>): void {
+    try {
+      if (this.#options.onError !== undefined) this.#options.onError(error, message);
+      else this.#warn("consume: an answer to the broker failed:", error);
+    } catch (thrown) {
+      this.#warn("consume: onError threw:", thrown);
+    }
+  }
+}
+
+/** How long a refusal asks to wait, in milliseconds; undefined for an error of the message itself. */
+function refusalMs(error: unknown): number | undefined {
+  const details = error instanceof BatcherError ? error.details : undefined;
+  // `drainMs` is when the whole queue is through; there is room before that.
+  if (details !== undefined && propertyOf(error, "code") === "QUEUE_FULL")
+    return Math.min(1000, Math.max(10, Number(details["drainMs"] ?? 100)));
+  const waitMs = details?.["restartInMs"] ?? propertyOf(error, "retryAfterMs");
+  return typeof waitMs === "number" && waitMs >= 0 && waitMs < Infinity ? Math.max(10, waitMs) : undefined;
+}
+
+/** What a function of the user gives or throws, as a promise. */
+async function promised<T>(work: () => T | PromiseLike<T>): Promise<T> {
+  return work();
+}
+
+const consumeChecks: Record<keyof ConsumeOptions<never, never>, Check> = {
+  ack: checkFunction,
+  nack: checkFunction,
+  release: checkFunction,
+  extend: checkFunction,
+  leaseMs: checkSpan,
+  prefetch: (name, value) => check(isInteger(value, 1, Number.MAX_SAFE_INTEGER), name, "an integer >= 1", value),
+  signal: checkSignal,
+  onError: checkFunction,
+  clock: checkClock,
+};
