@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { tokenFinders } from "../../dist/runners/text/tokenizer/added-tokens.js";
+import { normalizerOf } from "../../dist/runners/text/tokenizer/normalizers.js";
 import { TextTokenizer } from "../../dist/runners/text/tokenizer/tokenizer.js";
 
 const base = fileURLToPath(new URL("../../test/fixtures/text-folders", import.meta.url));
@@ -33,3 +35,17 @@ for (const name of readdirSync(base))
       }
     }
   });
+
+// With an expression for the spaces at an end each takes many minutes.
+test("a megabyte of spaces or of added tokens is read in one pass", { timeout: 60_000 }, () => {
+  const spaces = " ".repeat(1_000_000);
+  const strip = (sides: object) => normalizerOf({ type: "Strip", ...sides });
+  assert.equal(strip({})(`${spaces}a${spaces}b${spaces}`), `a${spaces}b`);
+  assert.equal(strip({ strip_left: false })(`\u3000a\u0085${spaces}`), "\u3000a");
+  assert.equal(strip({ strip_right: false })(`\u3000a ${spaces}`), `a ${spaces}`);
+  assert.equal(strip({})(spaces), "");
+  const mask = { id: 1, content: "<mask>", special: true, lstrip: true, rstrip: true };
+  const { raw } = tokenFinders([mask], (text) => text);
+  assert.deepEqual(raw(`a${spaces}b${spaces}<mask>${spaces}c`), [{ text: `a${spaces}b` }, { id: 1 }, { text: "c" }]);
+  assert.deepEqual(raw("<mask> ".repeat(200_000)), Array(200_000).fill({ id: 1 }));
+});

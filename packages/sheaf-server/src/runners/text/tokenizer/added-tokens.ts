@@ -1,5 +1,5 @@
 import type { Normalizer } from "./normalizers.ts";
-import { whiteSpace, wordCharacter } from "./patterns.ts";
+import { whiteSpace, withoutSpacesAtEnd, wordCharacter } from "./patterns.ts";
 
 /** A stretch of a text, or a token that was found in it. */
 export type Section = { readonly text: string } | { readonly id: number };
@@ -32,8 +32,7 @@ export function tokenFinders(
 
 const endsWithWord = new RegExp(`${wordCharacter}$`, "u");
 const startsWithWord = new RegExp(`^${wordCharacter}`, "u");
-const spacesAtEnd = new RegExp(`${whiteSpace}*$`, "u");
-const spacesAtStart = new RegExp(`^${whiteSpace}*`, "u");
+const spacesFrom = new RegExp(`${whiteSpace}*`, "uy");
 
 function finderOf(tokens: readonly (readonly [text: string, token: AddedToken])[]): TokenFinder {
   const byText = new Map(tokens.filter(([text]) => text !== "").map(([text, token]) => [text, token]));
@@ -51,8 +50,11 @@ function finderOf(tokens: readonly (readonly [text: string, token: AddedToken])[
         const isPart = endsWithWord.test(text.slice(Math.max(0, start - 2), start)) || startsWithWord.test(text.slice(end, end + 2)); // prettier-ignore
         if (isPart) continue;
       }
-      if (token.lstrip === true) start = Math.max(from, start - spacesAtEnd.exec(text.slice(0, start))![0].length);
-      if (token.rstrip === true) end += spacesAtStart.exec(text.slice(end))![0].length;
+      if (token.lstrip === true) start = Math.max(from, withoutSpacesAtEnd(text, start));
+      if (token.rstrip === true) {
+        spacesFrom.lastIndex = end;
+        end += spacesFrom.exec(text)![0].length;
+      }
       if (start > from) sections.push({ text: text.slice(from, start) });
       sections.push({ id: token.id });
       from = end;

@@ -1,4 +1,4 @@
-import { patternOf, whiteSpace } from "./patterns.ts";
+import { patternOf, whiteSpace, withoutSpacesAtEnd } from "./patterns.ts";
 import { precompiled } from "./precompiled.ts";
 import { textOf } from "./word-model.ts";
 
@@ -29,12 +29,8 @@ export const normalizers: Readonly<Record<string, (config: Config) => Normalizer
   Lowercase: () => lowercase,
   StripAccents: () => (text) => text.replace(/\p{M}/gu, ""),
   Strip: ({ strip_left: left = true, strip_right: right = true }) => {
-    const ends = new RegExp(
-      [...(left === true ? [`^${whiteSpace}+`] : []), ...(right === true ? [`${whiteSpace}+$`] : [])].join("|") ||
-        "(?!)",
-      "gu",
-    );
-    return (text) => text.replace(ends, "");
+    const start = new RegExp(left === true ? `^${whiteSpace}*` : "", "u");
+    return (text) => text.slice(start.exec(text)![0].length, right === true ? withoutSpacesAtEnd(text) : undefined);
   },
   Replace: ({ pattern, content }) => {
     const found = patternOf(pattern);

@@ -1,6 +1,15 @@
 /** White space as Unicode has it: unlike `\s` of JavaScript with U+0085 and without U+FEFF. */
 export const whiteSpace = "\\p{White_Space}";
 
+const isSpace = new RegExp(whiteSpace, "u");
+
+/** The length of the text before `end` without the white space at its end. An expression would look at each run of spaces once for each of them. */
+export function withoutSpacesAtEnd(text: string, end: number = text.length): number {
+  let length = end;
+  while (length > 0 && isSpace.test(text[length - 1]!)) length--;
+  return length;
+}
+
 const wordInClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200C\\u200D";
 /** A character of a word, as Rust's regular expressions have it. */
 export const wordCharacter: string = `[${wordInClass}]`;
