@@ -8,7 +8,7 @@ const secretName = /key|token|secret|passw|credential|signature|^sig$|auth/i;
 export const masked = (text: string): string =>
   text
     .replaceAll(/\/\/[^/@,\s]*@/g, `//${hidden}@`)
-    .replaceAll(/([?&])([^=&#\s]*)=[^&#\s]*/g, (whole, separator: string, name: string) =>
+    .replaceAll(/([?&])([^?=&#\s]*)=[^&#\s]*/g, (whole, separator: string, name: string) =>
       secretName.test(name) ? `${separator}${name}=${hidden}` : whole,
     );
 

@@ -24,6 +24,9 @@ const headers = [
   ["x-tenant", "a", "\n"],
   ["origin", "http://", "b"],
   ["if-none-match", "a", "b"],
+  ["accept", "a/", "b"],
+  ["range", "bytes=", "b"],
+  ["access-control-request-headers", "a", "\n"],
   ["inference-header-content-length", "1", "b"],
 ] as const;
 
