@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { calibrate, type Calibration } from "sheaf/tuning";
 import {
@@ -249,9 +249,23 @@ async function writeConfig(
     ...(budget === undefined ? {} : { latencyBudgetMs: Math.ceil(budget) }),
   };
   try {
-    await writeFile(path, `${JSON.stringify(settings, null, 2)}\n`);
+    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`);
   } catch (error) {
     throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
   }
   stderr.write(`Wrote ${path}\n`);
+}
+
+/** Writes the whole text or nothing: on a full disk the file that was there stays, with its mode. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const target = await realpath(path).catch(() => path);
+  const { mode } = await stat(target).catch(() => ({ mode: 0o666 }));
+  const partial = `${target}.partial`;
+  try {
+    await writeFile(partial, text, { mode });
+    await rename(partial, target);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  }
 }

@@ -1,16 +1,19 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { loadConfig } from "../../dist/settings/config.js";
 import { tune } from "../../dist/cli/tune.js";
 import { collected } from "./streams.js";
 
 const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}.js`, import.meta.url));
+const bin = fileURLToPath(new URL("../../bin/sheaf.js", import.meta.url));
 const quick = ["--sizes", "1,4,16", "--error", "5", "--max-time", "2s"];
 
 async function run(...args: string[]) {
@@ -68,6 +71,44 @@ test("a model whose results depend on the batch, or change by themselves: the ad
   assert.match(random.out, /It is not deterministic: an item that ran alone several times gave different results/);
   const json = await run(fixture("random-worker"), ...quick, "--order", "strict", "--json");
   assert.equal((JSON.parse(json.out) as { selfTest: string }).selfTest, "not-deterministic");
+});
+
+test("a config file that cannot be written whole stays as it was", async (t) => {
+  const config = join(temporaryFolder(t), "sheaf.config.json");
+  const earlier = JSON.stringify({ port: 8123, note: "a".repeat(3000) });
+  writeFileSync(config, earlier, { mode: 0o600 });
+  const url = await fixedCostServer(t);
+  // Files of at most 1 KiB, as on a disk that fills.
+  const limited = [
+    "-c",
+    'ulimit -f 1; exec "$@"',
+    "bash",
+    process.execPath,
+    bin,
+    "tune",
+    url,
+    "--item",
+    "{{floats 2}}",
+  ];
+  const refused = await promisify(execFile)("bash", [
+    ...limited,
+    "--rate",
+    "200",
+    "--write-config",
+    config,
+    ...quick,
+  ]).then(
+    () => undefined,
+    (error: unknown) => error as { code: number; stderr: string },
+  );
+  assert.equal(refused?.code, 1, refused?.stderr);
+  assert.match(refused.stderr, /sheaf\.config\.json cannot be written: EFBIG/);
+  assert.equal(readFileSync(config, "utf8"), earlier);
+  assert.deepEqual(readdirSync(dirname(config)), ["sheaf.config.json"]);
+
+  const { code, err } = await run(url, "--item", "{{floats 2}}", "--rate", "200", "--write-config", config, ...quick);
+  assert.equal(code, 0, err);
+  assert.equal(statSync(config).mode & 0o777, 0o600);
 });
 
 test("what the range does not support is not advised: exit 1, what is missing, and no config file", async (t) => {
