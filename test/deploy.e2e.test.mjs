@@ -12,6 +12,10 @@ import { embeddingApi } from "./fakes/embedding-api.mjs";
 import { startNats, whyNoNats } from "./support/nats-server.mjs";
 
 const dashboard = JSON.parse(readFileSync(`${root}/deploy/grafana/sheaf.json`, "utf8"));
+/** Rows are closed, and hold the panels of what a plain server has not. */
+const rows = dashboard.panels.filter(({ type }) => type === "row");
+const openPanels = dashboard.panels.filter(({ type }) => type !== "row");
+const panels = [...openPanels, ...rows.flatMap((row) => row.panels)];
 const rules = parse(readFileSync(`${root}/deploy/prometheus/sheaf.rules.yml`, "utf8"));
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 const skip = !hasPromtool && process.env.CI !== "true" && "promtool is not installed (apt-get install prometheus)";
@@ -24,7 +28,7 @@ const keda = scaler("ScaledObject").spec.triggers[0].metadata.query;
 
 /** Every expression: of the dashboard's panels and variables, of the rules, and of the autoscaler. */
 const expressions = [
-  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ where: `panel ${title}`, expr }))),
+  ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ where: `panel ${title}`, expr }))),
   ...dashboard.templating.list.flatMap(({ name, definition }) =>
     definition === undefined ? [] : [{ where: `variable ${name}`, expr: definition }],
   ),
@@ -35,6 +39,7 @@ const expressions = [
 const noNats = whyNoNats() ?? false;
 
 let labelsOf; // metric → its labels on a real /metrics
+let plain; // the /metrics of a server without any setting
 before(async () => {
   const { builtinModels, createServer, defaultSettings, workerModel } = await import(
     `${root}/packages/sheaf-server/dist/index.js`
@@ -58,6 +63,7 @@ before(async () => {
     await setTimeout(20);
   }
   await server.close();
+  plain = text;
   text += await cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings });
   text += await proxyMetrics();
   if (!noNats) text += await fleetMetrics({ builtinModels, createServer, workerModel, settings });
@@ -152,8 +158,8 @@ test("every batcher metric of docs/reference/metrics.md stands on the dashboard,
 
 test("panels do not overlap, and each says what it shows", () => {
   const cells = new Set();
-  for (const { title, description, gridPos } of dashboard.panels) {
-    assert.ok(description.length > 10, title);
+  for (const { title, description } of panels) assert.ok(description.length > 10, title);
+  for (const { title, gridPos } of dashboard.panels) {
     for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++)
       for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
         assert.ok(x < 24 && !cells.has(`${x},${y}`), `${title} at ${x},${y}`);
@@ -162,8 +168,19 @@ test("panels do not overlap, and each says what it shows", () => {
   }
 });
 
+test("a plain server has data for every panel that is open, and for none in the closed rows", () => {
+  const names = ({ targets }) => targets.flatMap(({ expr }) => expr.match(/\b(?:sheaf|process)_[a-z0-9_]+/g));
+  const hasData = (panel) => names(panel).some((name) => plain.includes(`\n${name}{`) || plain.includes(`\n${name} `));
+  const titles = (some) => some.map(({ title }) => title);
+  assert.deepEqual(titles(openPanels.filter((panel) => !hasData(panel))), []);
+  assert.ok(rows.every(({ collapsed }) => collapsed));
+  assert.deepEqual(titles(rows.flatMap((row) => row.panels).filter(hasData)), []);
+});
+
 const folder = mkdtempSync(join(tmpdir(), "sheaf-rules-"));
 after(() => rmSync(folder, { recursive: true }));
+
+const filledIn = (expr) => expr.replaceAll("$__rate_interval", "1m").replaceAll("$batcher", ".*");
 
 const promtool = (...words) => {
   const { status, stdout, stderr } = spawnSync("promtool", words, { encoding: "utf8" });
@@ -178,14 +195,36 @@ test("both autoscalers go by the same gauge", () => {
 test("promtool takes the rules, the scrape configuration, and every expression of the dashboard", { skip }, () => {
   promtool("check", "rules", `${root}/deploy/prometheus/sheaf.rules.yml`);
   promtool("check", "config", `${root}/deploy/prometheus/prometheus.yml`);
-  const panels = expressions.filter(({ where }) => where.startsWith("panel") || where === "autoscaler");
-  const asRules = panels.map(({ expr }, index) => ({
-    record: `panel:${index}`,
-    expr: expr.replaceAll("$__rate_interval", "1m").replaceAll("$batcher", ".*"),
-  }));
+  const shown = expressions.filter(({ where }) => where.startsWith("panel") || where === "autoscaler");
+  const asRules = shown.map(({ expr }, index) => ({ record: `panel:${index}`, expr: filledIn(expr) }));
   const file = join(folder, "panels.yml");
   writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: asRules }] }));
   promtool("check", "rules", file);
+});
+
+test("the share that was not answered counts what a tenant's bound refuses", { skip }, () => {
+  const { expr } = expressions.find(({ where }) => where === "panel Not answered");
+  const file = join(folder, "not-answered.yml");
+  const share = (series, value) => ({
+    interval: "10s",
+    input_series: series.map(([name, values]) => ({ series: name, values })),
+    promql_expr_test: [{ expr: filledIn(expr), eval_time: "5m", exp_samples: [{ labels: "{}", value }] }],
+  });
+  const answered = ['sheaf_items_total{batcher="m", outcome="ok"}', "0+100x60"];
+  const none = ['sheaf_items_total{batcher="m", outcome="rejected"}', "0+0x60"];
+  const some = ['sheaf_items_total{batcher="m", outcome="error"}', "0+25x60"];
+  const ofTenants = ['sheaf_tenant_items_total{tenant="a", outcome="ok"}', "0+100x60"];
+  const refused = ['sheaf_tenant_items_total{tenant="b", outcome="rejected"}', "0+300x60"];
+  const idle = ['sheaf_tenant_items_total{tenant="a", outcome="ok"}', "0x60"];
+  const tests = [
+    share([answered, none], 0),
+    share([answered, some], 0.2),
+    share([answered, none, ofTenants, refused], 0.75),
+    // Who calls in the process is no tenant.
+    share([answered, some, idle], 0.2),
+  ];
+  writeFileSync(file, JSON.stringify({ tests }));
+  promtool("test", "rules", file);
 });
 
 test("every alert fires on a broken server, and none on one that works", { skip }, () => {
