@@ -82,8 +82,9 @@ export interface DashboardState {
   /** By name of the batcher. */
   readonly batchers: Readonly<Record<string, BatcherState>>;
   /**
-   * The busiest tenants, and one sum of all others.
+   * The busiest tenants, one sum of all others, and the items of all that a bound kept out of every queue, since the start.
    * @default none: callers are not told apart
    */
-  readonly tenants?: { readonly busiest: readonly TenantRow[]; readonly others: TenantRow } | undefined;
+  readonly tenants?:
+    { readonly busiest: readonly TenantRow[]; readonly others: TenantRow; readonly keptOut: number } | undefined;
 }

@@ -13,6 +13,8 @@ export interface Tick {
   /** In the order of `Hello.batchers`. */
   readonly batchers: readonly BatcherTick[];
   readonly tenants: DashboardState["tenants"];
+  /** Items that a bound of their tenant kept out of every queue, since the last tick. */
+  readonly keptOut: number;
 }
 
 export interface BatcherTick extends BatcherState {
@@ -40,8 +42,15 @@ export interface Hello {
     readonly playground?: Playground | undefined;
   }[];
   /** The last seconds, oldest first: `seconds` in the order of `batchers`. */
-  readonly history: readonly { readonly atMs: number; readonly seconds: readonly BatcherSecond[] }[];
+  readonly history: readonly Point[];
   readonly last: Tick | undefined;
+}
+
+/** One second of all batchers. */
+interface Point {
+  readonly atMs: number;
+  readonly seconds: readonly BatcherSecond[];
+  readonly keptOut: number;
 }
 
 /** Two minutes of points for a viewer who comes later. */
@@ -65,7 +74,8 @@ export class Ticks {
   #batchers: readonly DashboardBatcher[] = [];
   #seconds: readonly SecondsOf[] = [];
   readonly #changed = new Set<() => void>();
-  readonly #history: { atMs: number; seconds: BatcherSecond[] }[] = [];
+  readonly #history: Point[] = [];
+  #keptOutBefore = 0;
   readonly #listeners = new Set<(tick: Tick) => void>();
   readonly #failed: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
@@ -159,6 +169,8 @@ export class Ticks {
         second: this.#seconds[index]!.take(stats, batcher.cache?.counts),
       };
     });
+    const keptOut = (tenants?.keptOut ?? 0) - this.#keptOutBefore;
+    this.#keptOutBefore += keptOut;
     const tick = {
       atMs,
       status,
@@ -166,9 +178,10 @@ export class Ticks {
       memoryBytes: process.memoryUsage.rss(),
       batchers,
       tenants,
+      keptOut,
     };
     this.#last = tick;
-    this.#history.push({ atMs, seconds: batchers.map(({ second }) => second) });
+    this.#history.push({ atMs, seconds: batchers.map(({ second }) => second), keptOut });
     if (this.#history.length > historyKept) this.#history.shift();
     for (const listener of this.#listeners) listener(tick);
   }

@@ -17,6 +17,8 @@ export interface TenantFigures {
 export interface TenantsFigures {
   readonly busiest: readonly TenantFigures[];
   readonly others: TenantFigures;
+  /** Items of all that a bound kept out, before they waited. */
+  readonly keptOut: number;
 }
 
 /** So many have figures of their own: a series of each for every outcome. */
@@ -67,6 +69,7 @@ export class Tenants {
   readonly #shown: Set<Tenant> = new Set();
   readonly #others: Mutable<ItemCounts> = noItems();
   #inFlight = 0;
+  #keptOut = 0;
   #keepAtMost = leastKept;
 
   of(name: string, share: number, bounds: TenantBounds): Tenant {
@@ -92,6 +95,7 @@ export class Tenants {
 
   /** Its items were refused before they waited. */
   refused(tenant: Tenant, items: number): void {
+    this.#keptOut += items;
     this.#asked(tenant, items);
     this.count(tenant, "rejected", items);
   }
@@ -99,7 +103,7 @@ export class Tenants {
   figures(): TenantsFigures {
     const busiest = [...this.#shown].map(({ name, meter: { inFlight }, items }) => ({ name, inFlight, items }));
     const inFlight = busiest.reduce((rest, one) => rest - one.inFlight, this.#inFlight);
-    return { busiest, others: { name: othersName, inFlight, items: this.#others } };
+    return { busiest, others: { name: othersName, inFlight, items: this.#others }, keptOut: this.#keptOut };
   }
 
   #asked(tenant: Tenant, items: number): void {

@@ -292,20 +292,23 @@ test(
   "tenants have a table, the busiest first and the sum of the others last; without them there is none",
   { skip },
   async (t) => {
-    const server = await serving(t, [measuringTexts()], { tenantBy: "header" });
+    const server = await serving(t, [measuringTexts()], { tenantBy: "header", tenantItemsPerSecond: 5 });
     await server.ready();
     const ask = (tenant: string, items: number): Promise<unknown> =>
       server.post("/infer", { inputs: Array.from({ length: items }, () => "text") }, { "x-tenant": tenant });
     for (let i = 0; i < 22; i++) await ask(`small ${i}`, 1);
-    await ask("large", 5);
+    await ask("large", 500);
     await ask("medium <b>", 3);
+    await ask("large", 464); // it has had more than its 5 a second
     const page = await open(t, server.url);
     await live(page);
+    await until(async () => (await page.locator(".tile", { hasText: "Not answered" }).innerText()).includes("464"));
+    assert.match(await page.locator(".tile", { hasText: "Not answered" }).innerText(), /464 over a tenant’s limit/);
     const rows = page.locator("#tenants-rows tr");
     await rows.nth(20).waitFor();
     const texts = (await rows.allInnerTexts()).map((row) => row.split("\t"));
     assert.equal(texts.length, 21);
-    assert.deepEqual(texts[0], ["large", "0", "5", "0", "0", "0"]);
+    assert.deepEqual(texts[0], ["large", "0", "500", "0", "0", "464"]);
     assert.deepEqual(texts[1], ["medium <b>", "0", "3", "0", "0", "0"]);
     // Of those who came when the twenty places were taken, and of the two who lost theirs.
     assert.deepEqual(texts[20], ["(others)", "0", "4", "0", "0", "0"]);

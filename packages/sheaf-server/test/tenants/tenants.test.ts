@@ -52,14 +52,18 @@ test("items in flight have a bound; more than that come in when nothing else is 
 test("figures show 20 tenants and one sum of the others, and together every item, also of tenants that come and go", () => {
   const tenants = new Tenants();
   let counted = 0;
+  let refused = 0;
   for (let i = 0; i < 5000; i++) {
     const tenant = tenants.of(`t${(i * i) % 701}`, 1, {});
     const items = 1 + (i % 13);
-    if (i % 3 === 0) tenants.refused(tenant, items);
-    else serve(tenants, tenant, items);
+    if (i % 3 === 0) {
+      tenants.refused(tenant, items);
+      refused += items;
+    } else serve(tenants, tenant, items);
     counted += items;
   }
-  const { busiest, others } = tenants.figures();
+  const { busiest, others, keptOut } = tenants.figures();
+  assert.equal(keptOut, refused);
   assert.equal(busiest.length, 20);
   const sum = [...busiest, others].flatMap(({ items }) => Object.values(items)).reduce((a, b) => a + b);
   assert.equal(sum, counted);

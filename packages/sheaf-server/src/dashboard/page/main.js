@@ -27,6 +27,8 @@ let hello;
 let tick;
 /** @type {History[]} */
 let histories = [];
+/** @type {{ atMs: number, items: number }[]} */
+let keptOut = [];
 let selected = 0;
 /** When the last figures came, on this browser's clock. */
 let shownAtMs = 0;
@@ -115,6 +117,7 @@ function greet(/** @type {Hello} */ event) {
   if (!isSame) selected = 0;
   hello = event;
   histories = event.batchers.map(() => new History());
+  keptOut = event.history.map(({ atMs, keptOut: items }) => ({ atMs, items }));
   for (const { atMs, seconds } of event.history) seconds.forEach((second, index) => histories[index].add(atMs, second));
   byId("title").textContent = event.title;
   byId("links").replaceChildren(...event.links.map(({ label, href }) => element("a", { href }, label)));
@@ -131,6 +134,12 @@ function greet(/** @type {Hello} */ event) {
   else setStatus("connecting", "Connected");
 }
 
+/** Of all models together: items that a bound of their tenant kept out. */
+function keptOutInMinute(/** @type {number} */ atMs) {
+  keptOut = keptOut.filter((point) => atMs - point.atMs < 60_000);
+  return keptOut.reduce((sum, { items }) => sum + items, 0);
+}
+
 /** The parts of the page that change with the model alone. */
 function changeModel() {
   playground.update();
@@ -140,6 +149,7 @@ function changeModel() {
 function take(/** @type {Tick} */ event) {
   if (event.batchers.length === 0) return;
   event.batchers.forEach(({ second }, index) => histories[index].add(event.atMs, second));
+  keptOut.push({ atMs: event.atMs, items: event.keptOut });
   show(event);
 }
 
@@ -204,7 +214,7 @@ function show(/** @type {Tick} */ event) {
   byId("verdict-method").textContent = method;
   /** @type {HTMLElement} */ (document.querySelector(".verdict")).dataset.mood = mood;
   showRecent(shown, history);
-  showTiles(shown, batcher, history);
+  showTiles(shown, batcher, history, keptOutInMinute(event.atMs));
   showReasons(history);
   const lastLoad = batcher.state === "ready" ? batcher.reason : undefined;
   showAdvice([shown.warning, lastLoad, ...batcher.stats.advice].filter((text) => text !== undefined));

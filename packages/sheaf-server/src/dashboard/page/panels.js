@@ -22,8 +22,9 @@ export function element(tag, attributes, ...children) {
 /**
  * The figures of the last minute: each a value, and where it helps a line that says how it is made up.
  * @param {Shown} shown @param {BatcherTick} tick @param {History} history
+ * @param {number} keptOut items that bounds of tenants kept out of every queue
  */
-export function showTiles(shown, { stats }, history) {
+export function showTiles(shown, { stats }, history, keptOut) {
   const minute = history.over(60);
   const size = minute.batches === 0 ? null : minute.batchedItems / minute.batches;
   const most = shown.maxBatchSize;
@@ -32,6 +33,7 @@ export function showTiles(shown, { stats }, history) {
     [minute.error, "failed"],
     [minute.timeout, "too late"],
     [minute.rejected, "refused"],
+    [keptOut, "over a tenant’s limit"],
   ].filter(([amount]) => Number(amount) > 0);
   const answered = minute.ok + minute.hits;
   const tiles = [
@@ -55,7 +57,7 @@ export function showTiles(shown, { stats }, history) {
     ),
     tile(
       "Not answered",
-      count(minute.error + minute.timeout + minute.rejected),
+      count(minute.error + minute.timeout + minute.rejected + keptOut),
       "",
       unanswered.map(([amount, how]) => `${count(Number(amount))} ${how}`).join(", "),
       undefined,
