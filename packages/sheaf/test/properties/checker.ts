@@ -335,7 +335,7 @@ export class Checker {
     if (note.isSubRun) return;
     const last = this.#firstOrder.get(item.order) ?? -1;
     // One that was put back stands where the caller came who has it now.
-    const heirs = wasPutBack ? sharers.filter(({ outcome }) => outcome === undefined) : [];
+    const heirs = wasPutBack ? sharers.filter(({ outcome, isForgotten }) => outcome === undefined && !isForgotten) : [];
     const heirAt = Math.min(...heirs.map(({ arrival }) => arrival));
     const isInTurn = call.arrival > last || (heirs.length > 0 && heirAt > last);
     assert.ok(isInTurn, `item ${item.id} overtook a later one of key ${item.order}`);
