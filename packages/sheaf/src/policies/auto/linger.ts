@@ -33,12 +33,10 @@ export class Linger {
       this.#gaps.expose(0, gapMs, 1);
       this.#gaps.happened(gapMs);
     }
-    if (this.#missing > 0) {
-      this.#exposeMissing(nowMs);
-      const back = Math.min(arrivals, this.#missing);
-      this.#returns.happened(nowMs - this.#lastDoneAtMs, back);
-      this.#missing -= back;
-    }
+    this.#exposeMissing(nowMs);
+    const back = Math.min(arrivals, this.#missing);
+    this.#returns.happened(nowMs - this.#lastDoneAtMs, back);
+    this.#missing -= back;
   }
 
   /** A batch of `size` ended: as many callers may come back. */
@@ -57,16 +55,13 @@ export class Linger {
     const payingPerMs = (arrivalsToPay * waiting * slots) / fixedMs;
     const least = octaveOf(fixedMs / lookAheadDivisor);
     let untilMs = nowMs;
-    let returningPerMs = 0;
-    if (this.#missing > 0) {
-      const first = octaveOf(nowMs - this.#lastDoneAtMs + roundingMs);
-      const last = Math.max(first, least);
-      returningPerMs = this.#missing * this.#returns.between(first, last);
-      const apartMs = cost.at(waiting) + cost.at(this.#missing);
-      const isWorthIt = apartMs > apartOverTogether * cost.at(waiting + this.#missing);
-      if (isWorthIt && returningPerMs > payingPerMs && waiting < share) {
-        untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(last), sinceMs + fixedMs * returnHoldShare);
-      }
+    const firstBack = octaveOf(nowMs - this.#lastDoneAtMs + roundingMs);
+    const lastBack = Math.max(firstBack, least);
+    const returningPerMs = this.#missing * this.#returns.between(firstBack, lastBack);
+    const apartMs = cost.at(waiting) + cost.at(this.#missing);
+    const isWorthIt = apartMs > apartOverTogether * cost.at(waiting + this.#missing);
+    if (isWorthIt && returningPerMs > payingPerMs && waiting < share) {
+      untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(lastBack), sinceMs + fixedMs * returnHoldShare);
     }
     const first = octaveOf(nowMs - this.#lastArrivalAtMs + roundingMs);
     const last = Math.max(first, least);
