@@ -1,13 +1,13 @@
 // sheaf/adapters/vector-store: pgvector in PGlite (also over the wire, with pg and postgres.js), LanceDB, and the requests
 // that the official Qdrant client makes of it. No Qdrant server runs here: see lib/qdrant-receiver.mjs.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { PGlite } from "@electric-sql/pglite";
 import { vector } from "@electric-sql/pglite-pgvector";
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket";
@@ -326,17 +326,23 @@ test("LanceDB: with an unenforced primary key two processes may write one table"
   const table = await createLanceTable();
   await table.setUnenforcedPrimaryKey("id");
   const code = `
+    import { once } from "node:events";
     import { connect } from "@lancedb/lancedb";
     import { lanceDbStore } from "sheaf/adapters/vector-store";
-    const store = lanceDbStore(await (await connect(process.env.FOLDER)).openTable("docs"), { upserts: { maxBatchSize: 5 } });
-    await store.upsert.many(Array.from({ length: 100 }, (_, i) => ({ id: i % 20, vector: Array(${dimensions}).fill(i + 1) })));
-    await store.close();`;
+    const store = lanceDbStore(await (await connect(process.env.FOLDER)).openTable("docs"));
+    console.log("ready");
+    await once(process.stdin, "data");
+    for (let id = 0; id < 40; id++) await store.upsert({ id, vector: Array(${dimensions}).fill(id + 1) });
+    process.exit();`;
   const cwd = fileURLToPath(new URL(".", import.meta.url));
   const env = { ...process.env, FOLDER: lanceFolder };
-  const writer = () => promisify(execFile)(process.execPath, ["--input-type=module", "-e", code], { cwd, env });
-  await Promise.all([writer(), writer()]);
+  const writers = [1, 2].map(() => spawn(process.execPath, ["--input-type=module", "-e", code], { cwd, env }));
+  await Promise.all(writers.map(({ stdout }) => once(stdout, "data")));
+  const ended = writers.map((writer) => once(writer, "exit"));
+  for (const { stdin } of writers) stdin.write("go");
+  assert.deepEqual(await Promise.all(ended), [[0, null], [0, null]]); // prettier-ignore
   await table.checkoutLatest();
-  assert.equal(await table.countRows(), 20);
+  assert.equal(await table.countRows(), 40);
 });
 
 describe("Qdrant's requests", () => {

@@ -65,6 +65,16 @@ export class RequestSizes {
     return this.#isTryDue ? each((dimension) => this.#triedIn(dimension)) : this.#known;
   }
 
+  /** The most of each dimension that has passed in a request. */
+  get passing(): RequestSize {
+    return this.#passed;
+  }
+
+  /** Whether something was refused for its size. */
+  get isLimited(): boolean {
+    return this.#refused.length > 0;
+  }
+
   /** Whether a request holds more than is known to pass, where something was refused. */
   exceeds(size: RequestSize): boolean {
     const most = this.#known;
@@ -150,7 +160,8 @@ export class RequestSizes {
       const bounds = this.#bounds[dimension];
       if (bounds === undefined) return Infinity;
       const { passed, refused, named = 0 } = bounds;
-      return Math.max(1, Math.min(Math.max(passed, named), (1 - margin[dimension]) * refused));
+      const below = 1 - margin[dimension];
+      return Math.max(1, Math.min(Math.max(passed, below * named), below * refused));
     });
   }
 

@@ -131,6 +131,8 @@ test("a batch that goes again counts on the rate limit as one more request, and 
   assert.deepEqual(requests[1]!.body.input, ["a"]);
   requests[1]!.answer();
   await clock.advanceAsync(30_000);
+  assert.equal(requests.length, 2, "after a 429 that tells nothing of the rest a period is counted 2 % longer");
+  await clock.advanceAsync(1200);
   requests[2]!.answer();
   await clock.settle();
   assert.deepEqual(statuses(calls), Array(2).fill("fulfilled"));

@@ -221,12 +221,16 @@ class Isolation<In, Out> {
     const size = this.#sizeOf(part);
     const { dimension = "items", most: named, counted } = (isPlausible && namedLimitOf(error, size)) || {};
     if (named !== undefined) {
-      const most = counted === undefined ? named : (named * size.tokens) / counted;
+      const { sizes } = this.#how.limit;
+      const inEstimates = counted === undefined ? named : (named * size.tokens) / counted;
+      const most = Math.max(inEstimates, sizes.isLimited ? sizes.passing[dimension] : 0);
+      // The number may be another's, or wrong: of the first request that is cut by it one part shows whether more passes.
+      const mostOf = (part: number): number => (part === 1 && !sizes.isLimited ? 2 * most : most);
       const parts: number[][] = [];
       let sum = Infinity;
       for (const place of suspects) {
         const amount = this.#sizeOf([place])[dimension];
-        if (sum + amount <= most) parts.at(-1)!.push(place);
+        if (sum + amount <= mostOf(parts.length - 1)) parts.at(-1)!.push(place);
         else parts.push([place]);
         sum = parts.at(-1)!.length === 1 ? amount : sum + amount;
       }

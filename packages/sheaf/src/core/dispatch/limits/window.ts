@@ -1,7 +1,7 @@
 /** Parts of a period that are remembered: what was used in one leaves the window at the end of it. */
 const partsOfPeriod = 256;
 /** Less than this part of the limit is not worth a batch while larger ones wait. */
-const crumb = 1 / 32;
+const crumb = 1 / 64;
 /** Each pause that the service asked for makes the period this much longer, up to `longest`; 20 periods take it back. */
 const longer = 0.02;
 const longest = 0.1;
