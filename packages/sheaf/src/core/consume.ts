@@ -34,7 +34,8 @@ export async function consume<Message, Out>(
   checkFunction("call", call);
   checkOptions(options, consumeChecks);
   for (const name of ["ack", "nack"] as const) checkFunction(name, options[name]);
-  await new Consumer(messages, call, options).run(options.signal as unknown as AbortSignalLike | undefined);
+  const watched = options.signal as unknown as AbortSignalLike | undefined;
+  await new Consumer(messages, call, options).run(watched);
 }
 
 /** A message from when it is read until it has been answered. */
@@ -61,6 +62,7 @@ class Consumer<Message, Out> {
   readonly #held: Set<Held<Message>> = new Set();
   /** Refused calls: they are made again in the order of their messages. */
   readonly #refused: Held<Message>[] = [];
+  readonly #releasing: Held<Message>[] = [];
   readonly #retry: Alarm;
   readonly #withdrawal = newAbortController();
   readonly #callOptions: CallOptions = { signal: this.#withdrawal.signal };
@@ -214,8 +216,7 @@ class Consumer<Message, Out> {
 
   /** One call, and while none is refused twice as many in each turn: a queue that is still full refuses few. */
   #callAgain(count: number = 1): void {
-    this.#refused.sort((one, other) => one.order - other.order);
-    for (const held of this.#refused.splice(0, count)) this.#make(held);
+    for (const held of inOrder(this.#refused).splice(0, count)) this.#make(held);
     this.#clock.after(0, () => {
       if (this.#retry.atMs !== Infinity) return;
       if (this.#refused.length > 0) this.#callAgain(2 * count);
@@ -223,8 +224,13 @@ class Consumer<Message, Out> {
     });
   }
 
+  /** At the end of this turn, in the order in which they were read: many brokers deliver them again as they come back. */
   #release(held: Held<Message>): void {
-    void this.#answer(held, () => this.#options.release?.(held.message));
+    if (this.#releasing.push(held) > 1) return;
+    this.#clock.after(0, () => {
+      for (const each of inOrder(this.#releasing.splice(0)))
+        void this.#answer(each, () => this.#options.release?.(each.message));
+    });
   }
 
   async #answer(held: Held<Message>, send: () => unknown): Promise<void> {
@@ -284,6 +290,8 @@ class Consumer<Message, Out> {
     }
   }
 }
+
+const inOrder = <Message>(held: Held<Message>[]): Held<Message>[] => held.sort((one, other) => one.order - other.order);
 
 /** How long a refusal asks to wait, in milliseconds; undefined for an error of the message itself. */
 function refusalMs(error: unknown): number | undefined {
