@@ -26,7 +26,7 @@ test("every example has a package.json with a start script that names the packag
 });
 
 test("the BullMQ guide installs every package that its example installs", () => {
-  const [, line] = /^npm install (.+)$/m.exec(read("docs/guide/bullmq.md"));
+  const [, line] = /^npm install (.+)$/m.exec(read("docs/guide/messages.md"));
   const { dependencies } = JSON.parse(read("examples/bullmq/package.json"));
   assert.deepEqual(line.split(" ").sort(), Object.keys(dependencies).sort());
 });

@@ -110,6 +110,10 @@ class Consumer<Message, Out> {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
 
+  get #reason(): unknown {
+    return (this.#withdrawal.signal as unknown as AbortSignalLike).reason;
+  }
+
   get #room(): number {
     return this.#prefetch - this.#held.size;
   }
@@ -166,7 +170,9 @@ class Consumer<Message, Out> {
 
   readonly #sourceFailed = (error: unknown): void => {
     this.#reading = undefined;
-    this.#failure ??= { error };
+    // A source that obeys the same signal may end by an error, which nobody has to hear of.
+    const isAbort = error === this.#reason || propertyOf(error, "name") === "AbortError";
+    if (!this.#isStopped || !isAbort) this.#failure ??= { error };
     this.#close();
   };
 
@@ -204,8 +210,7 @@ class Consumer<Message, Out> {
       this.#stop(error);
     }
     const waitMs = refusalMs(error);
-    const { reason } = this.#withdrawal.signal as unknown as AbortSignalLike;
-    if (isClosed || (this.#isStopped && (error === reason || waitMs !== undefined))) return this.#release(held);
+    if (isClosed || (this.#isStopped && (error === this.#reason || waitMs !== undefined))) return this.#release(held);
     if (waitMs === undefined) return void this.#answer(held, () => this.#options.nack(held.message, error));
     held.refusedMs += waitMs;
     if (held.refusedMs > defaults.maxPauseMs) return this.#release(held);

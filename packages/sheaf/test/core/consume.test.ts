@@ -500,6 +500,23 @@ test("a message that arrives after the abort is handed back", async () => {
   }
 });
 
+test("a source that ends by the abort's own error ends the consumer well; another error is told", async () => {
+  for (const [error, status] of [
+    [new DOMException("The operation was aborted", "AbortError"), "fulfilled"],
+    [new Error("connection lost"), "rejected"],
+  ] as const) {
+    const clock = manualClock();
+    const stop = new AbortController();
+    const read = (): Promise<number[]> =>
+      new Promise((_, reject) => void stop.signal.addEventListener("abort", () => reject(error)));
+    const { ended } = consuming(read, (message) => message, clock, { signal: stop.signal });
+    await clock.settle();
+    stop.abort();
+    await clock.settle();
+    assert.deepEqual([ended.status, ended.reason], [status, status === "rejected" ? error : undefined]);
+  }
+});
+
 test("a source that never answers the abort is left after a lease", async () => {
   const clock = manualClock();
   const stop = new AbortController();
