@@ -140,7 +140,7 @@ for (const [name, fault, status, code] of [
       assert.ok(reply.json.error.message.length > 5);
     }
     const inputs = api.requests.flatMap((request) => request.inputs);
-    // After a 500 one or two texts of a batch show that the others would fail as well.
+    // After a 500 one or two texts of a batch show that the others would fail as well: the first may be the one at fault.
     const batches = api.requests.filter((request) => request.inputs.length > 1).length;
     const repeated = inputs.length - new Set(inputs).size;
     assert.ok(repeated <= (status === 500 ? 2 * batches : 0), `${repeated} texts were sent twice`);

@@ -22,7 +22,7 @@ const tolerance: RequestSize = { items: 0, tokens: 0.1, bytes: 0.02 };
 /** So far below what was refused requests stay, since counts may be wrong. */
 const margin: RequestSize = { items: 0, tokens: 0.02, bytes: 0.005 };
 /** The largest that passed and the smallest that was refused are as good as one. */
-const closeEnough = 0.95;
+const closeEnough: RequestSize = { items: 0.99, tokens: 0.97, bytes: 0.97 };
 /** Requests that must pass before a larger one is tried; twice as many after each try that was refused. */
 const firstPatience = 100;
 const longestPatience = 10_000;
@@ -173,7 +173,7 @@ export class RequestSizes {
     const bounds = this.#bounds[dimension];
     if (bounds === undefined || bounds.named !== undefined) return true;
     const isNext = dimension === "items" && bounds.refused - bounds.passed <= 1;
-    return isNext || bounds.passed >= closeEnough * bounds.refused;
+    return isNext || bounds.passed >= closeEnough[dimension] * bounds.refused;
   }
 
   get #isTryDue(): boolean {
