@@ -94,7 +94,7 @@ function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void
     },
     links: linked.map((caller) => ({ context: caller.spanContext() as never })),
   });
-  if (outcome !== "ok") {
+  if (outcome !== "ok" && (outcome !== "partial" || failedItems > 0)) {
     if (errorCode !== undefined) span.setAttributes({ "error.type": errorCode });
     const message = outcome === "partial" ? `${failedItems} of ${size} items failed` : "the batch function failed";
     span.setStatus({ code: errorStatus, message: errorCode ?? message });
