@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Policy } from "../../dist/index.js";
+import { eagerLateShare } from "../../dist/policies/auto/eager.js";
+import type { CostModel } from "../../dist/policies/cost-model.js";
 import { virtualClock } from "../../dist/testing/index.js";
 import { simulate, type SimulationResult } from "../../dist/tuning/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
@@ -56,6 +58,19 @@ const served = (load: number, options: { policy?: Policy; timeoutMs?: number }):
     items: manyItems,
     ...options,
   });
+
+test("batches of any size at a rate that no slot serves are late, and looked at in bounded time", () => {
+  const load = { perMs: 1, slots: 2, maxBatchSize: Infinity, withinMs: 100 };
+  for (const at of [
+    // Learned from few sizes: large batches seem to take longer than their items take to come.
+    (size: number): number => (size < 10 ? 5 : size < 1000 ? 20 * size : 20_000 + 30 * size),
+    (size: number): number => 10 + 3 * size,
+  ]) {
+    const cost = { noise: 0.1, at, fixedMs: at(1), perItemMs: 0 };
+    assert.equal(eagerLateShare(cost as CostModel, load), 1);
+    assert.equal(eagerLateShare({ ...cost, perItemMs: 3 } as CostModel, load), 1);
+  }
+});
 
 test("at a rate that eager dispatch serves in time, a deadline changes no batch", async () => {
   const eager = await served(0.25, { policy: greedy() });

@@ -23,6 +23,8 @@ export function eagerLateShare(cost: CostModel, { perMs, slots, maxBatchSize, wi
   // Items come in packets, a few to a batch: one by one they would take most of the time of the simulation.
   const left = slots - perMs * cost.perItemMs;
   const batch = Math.min(maxBatchSize, left > 0 ? (perMs * cost.fixedMs) / left : maxBatchSize);
+  // More comes than is served, in batches of any size.
+  if (batch === Infinity) return 1;
   const packet = Math.max(1, Math.floor(batch / packetsPerBatch));
   const most = Math.max(1, Math.floor(maxBatchSize / packet));
   const spread = 1 / (3 * Math.sqrt(packet));
@@ -38,15 +40,15 @@ export function eagerLateShare(cost: CostModel, { perMs, slots, maxBatchSize, wi
   for (let run = 0; run < eagerBatches; run++) {
     const slot = freeAtMs.indexOf(Math.min(...freeAtMs));
     const startMs = Math.max(freeAtMs[slot]!, arrivedAtMs[taken] ?? nextAtMs);
-    for (; nextAtMs <= startMs; nextAtMs += gapMs()) arrivedAtMs.push(nextAtMs);
+    // More comes than is served: there would be no end to it, also where one batch takes all that waits.
+    for (; nextAtMs <= startMs; nextAtMs += gapMs())
+      if (arrivedAtMs.push(nextAtMs) - taken > eagerBatches * packetsPerBatch) return 1;
     const packets = Math.min(most, arrivedAtMs.length - taken);
     const endMs = startMs + cost.at(packets * packet) * Math.max(0, 1 + cost.noise * normal());
     freeAtMs[slot] = endMs;
     if (run === eagerSettling) settled = taken;
     for (const end = taken + packets; taken < end; taken++)
       if (run >= eagerSettling && endMs - arrivedAtMs[taken]! > withinMs) late++;
-    // More comes than is served: there would be no end to it.
-    if (arrivedAtMs.length - taken > eagerBatches * packetsPerBatch) return 1;
   }
   return late / Math.max(1, taken - settled);
 }
