@@ -1,5 +1,4 @@
-import { greedy } from "../../packages/sheaf/dist/index.js";
-import { simulate } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom, simulateScaled } from "../../packages/sheaf/dist/internal/tuning.js";
 
 const fixedMs = 500;
 const perItemMs = 100;
@@ -11,34 +10,48 @@ const everyMs = 15_000;
 /** A model whose run of n items takes 0.5 + 0.1 n s, answers due after 4 s, workers that start in 30 s. */
 const model = { cost: { fixedMs, perItemMs }, timeoutMs: sloMs, maxQueueSize: 1_000_000, maxBatchSize, warmUp: 0 };
 
-const arrivalsOf = (hours) => ({
-  pattern: "day",
-  ratePerS: 20,
-  lengthMs: hours * 3_600_000,
-  bursts: { count: 3 * hours, factor: 2, riseMs: 60_000, forMs: 300_000 },
-});
+/**
+ * The calls of one day, a Poisson stream of 20 a second that is 70 % lower at midnight and higher at noon, with three bursts an
+ * hour: their rate rises to twice the hour's within a minute and ends after five.
+ */
+function dayOf({ hours, seed }) {
+  const uniform = seededRandom(seed);
+  const lengthMs = hours * 3_600_000;
+  const startsAtMs = Array.from({ length: 3 * hours }, () => uniform() * lengthMs).sort((a, b) => a - b);
+  const timesAt = (nowMs) => {
+    const startAtMs = startsAtMs.find((atMs) => atMs + 300_000 >= nowMs);
+    return startAtMs === undefined || startAtMs > nowMs ? 1 : 1 + Math.min(1, (nowMs - startAtMs) / 60_000);
+  };
+  const perMs = 20 / 1000;
+  const highest = perMs * 1.7 * 2;
+  const atMs = [];
+  // Thinning: a Poisson stream of the highest rate, of which each call stays with the share that its moment has of it.
+  for (let nowMs = 0; ;) {
+    nowMs += -Math.log(1 - uniform()) / highest;
+    if (nowMs >= lengthMs) return { pattern: "trace", atMs };
+    const ofHour = perMs * (1 - 0.7 * Math.cos((2 * Math.PI * nowMs) / lengthMs));
+    if (uniform() * highest < ofHour * timesAt(nowMs)) atMs.push(nowMs);
+  }
+}
 
 /** A day with workers that come and go; the share that was answered in time, and the hours of all workers. */
 export async function day(scaling, { hours, seed }) {
-  const { items, workers } = await simulate({
-    ...model,
-    arrivals: arrivalsOf(hours),
-    seed,
-    scaling: { startUpMs: 30_000, everyMs, downAfterMs: 300_000, ...scaling },
-  });
+  const { result, workers } = await simulateScaled(
+    { ...model, arrivals: dayOf({ hours, seed }), seed },
+    { startUpMs: 30_000, everyMs, downAfterMs: 300_000, ...scaling },
+  );
+  const { items } = result;
   const inTime = items.ok / (items.ok + items.timeout + items.rejected + items.error);
   return { inTime, hours: workers.workerSeconds / 3600, changes: workers.changes };
 }
 
 /** Calls in each stretch between two decisions, in the order of time. */
-export async function callsOf({ hours, seed }) {
+export function callsOf(day) {
   const counts = [];
-  const cost = (size, atMs) => {
+  for (const atMs of dayOf(day).atMs) {
     const stretch = Math.floor(atMs / everyMs);
-    counts[stretch] = (counts[stretch] ?? 0) + size;
-    return 0;
-  };
-  await simulate({ cost, arrivals: arrivalsOf(hours), seed, policy: greedy(), concurrency: 1000, warmUp: 0 });
+    counts[stretch] = (counts[stretch] ?? 0) + 1;
+  }
   return Array.from(counts, (count = 0) => count);
 }
 

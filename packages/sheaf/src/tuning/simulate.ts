@@ -9,12 +9,11 @@ import { describe } from "../shared/describe.ts";
 import { auto } from "../policies/auto/index.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
-import { callsOfDay } from "./traffic/day.ts";
 import { share, spanMs, within } from "./traffic/checks.ts";
 import { Clients, gaveUp } from "./traffic/clients.ts";
 import { Goodput } from "./goodput.ts";
 import { Autoscaler, type Load } from "./scaling/autoscaler.ts";
-import { scalingSettings } from "./scaling/scaling.ts";
+import { scalingSettings, type Scaling, type SimulatedWorkers } from "./scaling/scaling.ts";
 import { Random } from "./traffic/random.ts";
 import { noiseOf, runTimesOf } from "./simulated-cost.ts";
 import { TenantTraffic } from "./traffic/tenants.ts";
@@ -31,8 +30,20 @@ import { virtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
  * @experimental It may change in any minor version.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
-  const simulation = new Simulation(options);
-  return simulation.run();
+  return new Simulation(options).run();
+}
+
+/**
+ * The same with workers that come and go, whose slots take the place of `concurrency`.
+ * @throws {TypeError | RangeError} as `simulate` does, and for a way to scale that makes no sense.
+ */
+export async function simulateScaled(
+  options: SimulationOptions,
+  scaling: Scaling,
+): Promise<{ readonly result: SimulationResult; readonly workers: SimulatedWorkers }> {
+  const simulation = new Simulation(options, scaling);
+  const result = await simulation.run();
+  return { result, workers: simulation.workers()! };
 }
 
 type BatchFunction = (batch: number[]) => Promise<number[]>;
@@ -43,6 +54,7 @@ class Simulation {
   readonly #clock: VirtualClock = virtualClock();
   readonly #batcher: Batcher<number, number>;
   readonly #autoscaler: Autoscaler | undefined;
+  readonly #slotsPerWorker: number;
   readonly #choice: Random;
 
   #called = 0;
@@ -65,7 +77,7 @@ class Simulation {
   /** The error that invalid arrivals or costs have thrown. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(options: SimulationOptions) {
+  constructor(options: SimulationOptions, scaling?: Scaling) {
     if (typeof options !== "object" || options === null) {
       throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${describe(options)}`);
     }
@@ -80,7 +92,6 @@ class Simulation {
       warmUp,
       priorities = {},
       retries,
-      scaling,
       onCall: _onCall,
       onRun,
       seed = 1,
@@ -96,9 +107,12 @@ class Simulation {
     }
     this.#options = options;
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
-    const calls =
-      items ?? (isTrace ? arrivals.atMs.length : arrivals?.pattern === "day" ? callsOfDay(arrivals) : 10_000);
-    this.#items = within("items", calls, isCount, `an integer, 1 to ${maxCalls}`);
+    this.#items = within(
+      "items",
+      items ?? (isTrace ? arrivals.atMs.length : 10_000),
+      isCount,
+      `an integer, 1 to ${maxCalls}`,
+    );
     if (arrivals?.pattern === "closed") {
       within("clients", arrivals.clients, isCount, `an integer, 1 to ${maxCalls}`);
       spanMs("thinkMs of arrivals", arrivals.thinkMs ?? 0);
@@ -140,6 +154,7 @@ class Simulation {
       this.#count(-1);
       return batch;
     };
+    this.#slotsPerWorker = scaling?.slotsPerWorker ?? 1;
     if (scaling !== undefined) {
       if (options.concurrency !== undefined) throw new TypeError("scaling excludes concurrency");
       this.#autoscaler = new Autoscaler(scalingSettings(scaling), this.#clock, () => this.#load());
@@ -320,13 +335,17 @@ class Simulation {
     return Object.fromEntries(figures);
   }
 
+  workers(): SimulatedWorkers | undefined {
+    return this.#autoscaler?.workers(this.#lastAtMs);
+  }
+
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
-    const { concurrency = firstConcurrency, scaling } = this.#options;
-    const workers = this.#autoscaler?.workers(this.#lastAtMs);
+    const { concurrency = firstConcurrency } = this.#options;
+    const workers = this.workers();
     const slotMs =
-      workers === undefined ? durationMs * concurrency : 1000 * workers.workerSeconds * (scaling?.slotsPerWorker ?? 1);
+      workers === undefined ? durationMs * concurrency : 1000 * workers.workerSeconds * this.#slotsPerWorker;
     const outcomes = this.#outcomes;
     return {
       latencyMs: outcomes.latency(from),
@@ -336,7 +355,6 @@ class Simulation {
       throughputPerS: durationMs > 0 ? (1000 * outcomes.ends.ok) / durationMs : 0,
       items: outcomes.ends,
       goodput: this.#goodput?.result(this.#called, this.#clients!.attempts),
-      workers,
       runs: this.#runs,
       meanBatchSize: this.#runs > 0 ? this.#ran / this.#runs : 0,
       batchSizes: new Map([...this.#batchSizes].sort(([a], [b]) => a - b)),

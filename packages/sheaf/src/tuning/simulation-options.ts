@@ -1,5 +1,4 @@
 import type { BatcherOptions } from "../core/contract/options.ts";
-import type { Scaling } from "./scaling/scaling.ts";
 import type { SimulatedCall, SimulatedRun } from "./simulation-result.ts";
 import type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";
 import type { Arrivals } from "./traffic/arrivals.ts";
@@ -63,12 +62,6 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    * @default none: every call waits to its end
    */
   readonly retries?: Retries | undefined;
-  /**
-   * Workers that come and go, whose slots take the place of `concurrency`; `result.workers` has their figures.
-   * @default none: the slots stay
-   * @see concurrency
-   */
-  readonly scaling?: Scaling | undefined;
   /**
    * Called with each call to the batcher when that has ended. With `retries` an item may come in several calls.
    * @default none

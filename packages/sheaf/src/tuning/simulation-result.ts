@@ -1,7 +1,6 @@
 import type { Priority } from "../core/contract/options.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import type { SimulatedGoodput } from "./goodput.ts";
-import type { SimulatedWorkers } from "./scaling/scaling.ts";
 
 /** Milliseconds, of the calls that got a result after the warm-up; 0 without any. */
 export interface SimulatedLatency {
@@ -65,8 +64,6 @@ export interface SimulationResult {
   readonly tenants: Readonly<Record<string, SimulatedTenantFigures>> | undefined;
   /** With `retries`. */
   readonly goodput: SimulatedGoodput | undefined;
-  /** With `scaling`. */
-  readonly workers: SimulatedWorkers | undefined;
   readonly runs: number;
   readonly meanBatchSize: number;
   /** Batches by size. */

@@ -1,5 +1,4 @@
 import { describe } from "../../shared/describe.ts";
-import { day, type DayArrivals } from "./day.ts";
 import { notNegative, positive, spanMs, within } from "./checks.ts";
 import type { Random } from "./random.ts";
 
@@ -14,7 +13,6 @@ export const maxCalls = 1e7;
  * - clump: `size` calls (default 16) spread over spreadMs (default 0.3), clumps poisson: the fan-out of one request;
  * - ramp, step: poisson at a rate that moves from fromPerS to toPerS over durationMs, or at atMs;
  * - surge: poisson at `factor` times ratePerS for forMs from atMs on, and at ratePerS before and after;
- * - day: poisson at the rate of the hour, with bursts; at its end the calls end;
  * - closed: `clients`, each of which calls again thinkMs (mean, default 0) after its answer;
  * - trace: recorded moments, >= 0 and ascending.
  */
@@ -44,13 +42,12 @@ export type Arrivals =
       /** @default 0 */
       readonly thinkMs?: number | undefined;
     }
-  | DayArrivals
   | { readonly pattern: "trace"; readonly atMs: readonly number[] };
 
 export type OpenArrivals = Exclude<Arrivals, { pattern: "closed" }>;
 
 /**
- * The moments of an open pattern, one after the other, ascending; `undefined` when a day or a trace is at its end.
+ * The moments of an open pattern, one after the other, ascending; `undefined` when a trace is at its end.
  * @throws {RangeError} now for options that make no sense, later for a moment beyond 30 years.
  */
 export function momentsOf(arrivals: OpenArrivals, random: Random): () => number | undefined {
@@ -83,8 +80,6 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
       return step(arrivals, random);
     case "surge":
       return surge(arrivals, random);
-    case "day":
-      return day(arrivals, random);
     case "trace":
       return trace(arrivals.atMs);
     default:
@@ -92,7 +87,7 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
   }
 }
 
-const patterns = '"poisson", "periodic", "burst", "clump", "ramp", "step", "surge", "day", "closed" or "trace"';
+const patterns = '"poisson", "periodic", "burst", "clump", "ramp", "step", "surge", "closed" or "trace"';
 const pattern = (arrivals: unknown): unknown => (arrivals as { pattern?: unknown } | null | undefined)?.pattern;
 
 function bursts(arrivals: Extract<Arrivals, { pattern: "burst" }>, random: Random): () => number {
