@@ -84,7 +84,7 @@ const asOne = (texts, embedded) =>
     () => texts.map(() => true),
   );
 /** A twentieth of the times. */
-const realClock = { after: (ms, callback) => void setTimeout(callback, ms / 20), sleep: async () => undefined };
+const realClock = { after: (ms, callback) => void setTimeout(() => callback(), ms / 20), sleep: async () => undefined };
 
 async function drive(limit, wording, door = "openaiEmbeddings") {
   const clock = door.startsWith("proxy") ? realClock : virtualClock();
