@@ -36,7 +36,7 @@ function spanOf(service) {
   return { lastsMs: Math.max(1000 * seconds, 300 * apartMs), startMs: Math.max(10_000, 60 * apartMs) };
 }
 
-/** Fewest lost, and of those that lose about as few the least mean. */
+/** The number that loses the fewest calls; among numbers that lose about equally few, the one with the lowest mean latency. */
 const isBetter = (one, other) =>
   one.lost < other.lost - 0.002 || (one.lost <= other.lost + 0.002 && one.meanMs < other.meanMs);
 

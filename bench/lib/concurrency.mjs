@@ -143,7 +143,7 @@ export class SimulatedService {
 }
 
 /**
- * Poisson calls at `load` of the service's capacity for `lastsMs`; those that come in the first `startMs` are not counted.
+ * Poisson calls at `load` of the service's capacity for `lastsMs`; calls in the first `startMs` are not counted.
  * `batchers`: so many share the calls; `steps`: [atMs, places]; `onEnd(batcher)` is called when a batch has ended, and
  * `onSecond(second, ...batchers)` once a second.
  */

@@ -126,7 +126,7 @@ export function simulateCommand(streams: CommandStreams): Command {
     )
     .option("--seed <n>", "of arrivals", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
-  withTenants(command, "so many times the capacity").option(
+  withTenants(command, "this multiple of the capacity").option(
     "--tenant-key <names>",
     `with --tenants: how the batcher tells them apart, comma-separated: ${tenantKeys.join(", ")}`,
     listOf(oneOf(tenantKeys)),

@@ -101,7 +101,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
   };
 }
 
-/** @throws {Error} the folder has no such graph; it lists those that it has. */
+/** @throws {Error} the folder has no such graph; the message lists its graphs. */
 function modelPathOf(root: string, modelFile: string | undefined): string {
   const found = (names: readonly string[]): string | undefined =>
     names.map((name) => join(root, name)).find((path) => existsSync(path));

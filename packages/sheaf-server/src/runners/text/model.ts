@@ -17,7 +17,7 @@ export interface TextData extends SessionSettings {
   readonly settings: FolderSettings;
 }
 
-/** A text, with the folder's default prompt where it has none of its own; or a pair of a cross-encoder. */
+/** A text, with its own prompt or else the folder's default; or a pair of a cross-encoder. */
 export type TextItem =
   | string
   | { readonly text: string; readonly prompt?: string | undefined; readonly cut?: "left" | "right" | undefined }

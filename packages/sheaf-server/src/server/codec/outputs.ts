@@ -48,7 +48,7 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
 /** Any value as JSON. */
 export const jsonText = (output: unknown): string => JSON.stringify(output, plainArrays) ?? "null";
 
-/** Typed arrays as arrays, 64-bit integers as numbers: checkResult() has refused those that would change. */
+/** Typed arrays as arrays, 64-bit integers as numbers: checkResult() has refused values that a number cannot hold. */
 function plainArrays(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
   return ArrayBuffer.isView(value) && !(value instanceof DataView)

@@ -141,9 +141,9 @@ export class Models {
   }
 
   /**
-   * The model of a request: the one that serves under a name. Without a name, the first that `can` of those that the command
-   * line names, else the only one of the folder of models. From here to its `infer` nothing may be awaited, else it may close
-   * in between; `hold` keeps it open.
+   * The model of a request: the one that serves under a name. Without a name, the first model of the command line that `can`,
+   * else the only one of the folder of models. Await nothing from here to its `infer`, else it may close in between; `hold`
+   * keeps it open.
    * @throws {Problem} 404; 400 where a name is needed; 503 when it takes no requests.
    */
   take(name: string | undefined, param: string, can: Can = anything): ServedModel {

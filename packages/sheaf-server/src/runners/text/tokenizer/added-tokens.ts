@@ -17,7 +17,7 @@ interface AddedToken {
 /** Cuts a text at the tokens that stand apart from the vocabulary, such as [MASK]: those of a set, the longest first. */
 export type TokenFinder = (text: string) => readonly Section[];
 
-/** Two finders: of tokens as they are written, and of those that are looked for once the text is normalised. */
+/** Finds added tokens, some in the text as written, the others in the normalised text. */
 export function tokenFinders(
   tokens: unknown,
   normalize: Normalizer,

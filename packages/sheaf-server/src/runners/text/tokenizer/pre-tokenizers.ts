@@ -188,7 +188,7 @@ const behaviors: Readonly<Record<string, (all: Iterable<Part>) => Iterable<strin
   },
 };
 
-/** GPT-2's characters of bytes: those that can be seen stand for themselves, the others for U+0100 on. */
+/** GPT-2's characters of bytes: printable bytes stand for themselves, the others for U+0100 onwards. */
 const byteAlphabet: readonly string[] = (() => {
   let others = 0;
   return Array.from({ length: 256 }, (_, byte) => {
