@@ -46,7 +46,7 @@ for (const [by, list] of Object.entries(targets)) {
   if (process.stderr.isTTY) process.stderr.write(`\r${by} `);
 }
 const shares = [1, 0.97, 0.94, 0.91, 0.88, 0.85, 0.8];
-const counts = await callsOf(judged);
+const counts = callsOf(judged);
 for (const share of shares) {
   const found = await day(clairvoyant(counts, share), judged);
   if (found.inTime < 0.99 && share !== shares.at(-1)) continue;

@@ -371,7 +371,7 @@ test("an item whose key function ends its list and then throws is counted once",
   for (const key of ["weigh", "fairKey", "groupKey"] as const)
     for (const what of ["close", "abort"] as const) {
       const controller = new AbortController();
-      const { batcher, clock, finishAll } = heldBatcher<number>({
+      const { batcher, clock, finishAll } = heldBatcher({
         [key]: (item: number) => {
           if (item < 3) return 1;
           if (what === "abort") controller.abort(new Error("left"));
