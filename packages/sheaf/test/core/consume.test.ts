@@ -508,7 +508,9 @@ test("a source that ends by the abort's own error ends the consumer well; anothe
     const clock = manualClock();
     const stop = new AbortController();
     const read = (): Promise<number[]> =>
-      new Promise((_, reject) => void stop.signal.addEventListener("abort", () => reject(error)));
+      new Promise((_, reject) => {
+        stop.signal.addEventListener("abort", () => reject(error));
+      });
     const { ended } = consuming(read, (message) => message, clock, { signal: stop.signal });
     await clock.settle();
     stop.abort();
