@@ -24,7 +24,10 @@ export function answerClientErrors(error: Error & { code?: string }, socket: Soc
 
 function problemOf(code: string | undefined): Problem {
   if (code === "HPE_HEADER_OVERFLOW")
-    return new Problem("HEADERS_TOO_LARGE", "The headers are larger than 16 KiB, or than node's --max-http-header-size.");
+    return new Problem(
+      "HEADERS_TOO_LARGE",
+      "The headers are larger than 16 KiB, or than node's --max-http-header-size.",
+    );
   if (code === "ERR_HTTP_REQUEST_TIMEOUT")
     return new Problem("REQUEST_TIMEOUT", "The request took too long to arrive (UPLOAD_TIMEOUT_MS).");
   return new Problem("BAD_REQUEST", "This is not an HTTP request.");

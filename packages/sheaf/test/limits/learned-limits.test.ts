@@ -269,7 +269,10 @@ test("headers are read in every shape and unit, and -1 does not count", () => {
 });
 
 test("wrong options of createRateLimit are refused, and so is a limit of another kind in an adapter", () => {
-  assert.throws(() => createRateLimit({ limits: { runs: 0, perMs: 1 } }), /limits\.runs must be an integer >= 1, got 0/);
+  assert.throws(
+    () => createRateLimit({ limits: { runs: 0, perMs: 1 } }),
+    /limits\.runs must be an integer >= 1, got 0/,
+  );
   assert.throws(() => createRateLimit({ limit: 1 } as never), /unknown option limit; did you mean limits\?/);
   const { make } = rig();
   assert.throws(() => make({ rateLimit: { join: () => undefined } }), /rateLimit must be numbers, or a limit of createRateLimit\(\)/); // prettier-ignore

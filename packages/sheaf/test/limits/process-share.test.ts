@@ -31,7 +31,11 @@ function rig(given: typeof numbers | undefined = numbers) {
   const shared = store(clock);
   const make = (shares: RateShares): OpenAIEmbeddings => {
     const client = openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch });
-    return openaiEmbeddings(client, { model: "m", clock, rateLimit: createRateLimit({ limits: given, shares, clock }) });
+    return openaiEmbeddings(client, {
+      model: "m",
+      clock,
+      rateLimit: createRateLimit({ limits: given, shares, clock }),
+    });
   };
   return { clock, api, shared, make };
 }
