@@ -16,7 +16,7 @@ async function read(room) {
   if (Date.now() >= reclaimAtMs) {
     reclaimAtMs = Date.now() + leaseMs / 2;
     const [, idle] = await redis.xautoclaim(stream, group, name, leaseMs, "0", "COUNT", room);
-    if (idle.length > 0) return idle; // of consumers that died, and those that failed
+    if (idle.length > 0) return idle; // messages of dead consumers, and failed messages
   }
   return (await reader.xreadgroup("GROUP", group, name, "COUNT", room, "BLOCK", 500, "STREAMS", stream, ">"))?.[0][1];
 }

@@ -59,10 +59,12 @@ export function assembleBatcher<In, Out>(
     seatOf(settings.rateLimit, () => scheduler.look()),
   );
   const { maxBatchSize } = settings;
+  const weightWithin = (limit: number): number =>
+    weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, limit);
   const limits = {
     maxBatchSize,
     get maxBatchWeight() {
-      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.maxWeight);
+      return weightWithin(pace.maxWeight);
     },
     padded: settings.batchWeight === "padded",
   };
@@ -140,7 +142,7 @@ export function assembleBatcher<In, Out>(
   const fullest = {
     maxBatchSize,
     get maxBatchWeight() {
-      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, pace.seat?.maxWeight ?? Infinity);
+      return weightWithin(pace.seat?.maxWeight ?? Infinity);
     },
   };
   const statistics = new Statistics(fullest, settings.price, cost);

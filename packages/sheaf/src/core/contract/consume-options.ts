@@ -1,6 +1,6 @@
 import type { Clock } from "../runtime/clock.ts";
 
-/** Messages one by one, or a function that reads as many of them from the broker as there is room for. */
+/** Messages one by one, or a function that reads up to `room` messages from the broker. */
 export type MessageSource<Message> =
   AsyncIterable<Message> | Iterable<Message> | ((room: number) => PromiseLike<Iterable<Message> | null | undefined>);
 

@@ -326,7 +326,10 @@ export class Dispatcher<In, Out> {
     const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
     const part: RunFacts = {
       size: indices.length,
-      weights: weights && { sum: sumOf(weights), heaviest: Math.max(...weights) },
+      weights: weights && {
+        sum: sumOf(weights),
+        heaviest: weights.reduce((most, weight) => Math.max(most, weight), 0),
+      },
       startedAtMs,
       inFlight: this.#meanInFlight(startedAtMs, msBefore, nowMs),
       runMs: handle.runMs ?? nowMs - run.beganAtMs,
@@ -335,7 +338,7 @@ export class Dispatcher<In, Out> {
     for (const learn of this.learners) learn(part, nowMs);
   }
 
-  /** Batches in flight since then, of which all runs together had taken so many milliseconds. */
+  /** The mean number of batches in flight since `startedAtMs`, when all runs together had taken `msBefore`. */
   #meanInFlight(startedAtMs: number, msBefore: number, nowMs: number): number {
     return nowMs > startedAtMs ? (this.#together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
   }

@@ -35,7 +35,7 @@ export function putBack<In>(
     // Another caller of the same item may take the place of one who leaves.
     for (let i = 0; i < chunk.count; i++) while (isOver(chunk, i)) settlement.withdraw(chunk, i, error, "error");
   };
-  // A running call outlives its signal where that spares it; back among the waiting ones it does not.
+  // A signal may spare a call while it runs; now it waits again, and is withdrawn.
   for (let i = 0; i < batch.count; i++) {
     while (batch.settlers[i] !== undefined && batch.signals?.[i]?.aborted === true)
       settlement.withdraw(batch, i, batch.signals[i]!.reason, "aborted");

@@ -8,8 +8,8 @@ declare global {
 }
 
 /**
- * On a signal: aborting it takes back the calls that wait, and lets those that run finish. One for the whole process: a
- * program may load this package by `import` here and by `require` there.
+ * Marks a signal whose abort withdraws waiting calls and lets running calls finish. Registered for the whole process: a program
+ * may load this package by `import` here and by `require` there.
  */
 export const sparesRunning: unique symbol = Symbol.for("sheaf.sparesRunning");
 

@@ -98,7 +98,7 @@ export class Window {
   }
 
   #keptMs(nowMs: number): number {
-    return this.#margin === 0 ? this.#perMs : this.#perMs * (1 + this.#marginNow(nowMs));
+    return this.#perMs * (1 + this.#marginNow(nowMs));
   }
 
   #leave(nowMs: number): void {
