@@ -37,6 +37,13 @@ for (const name of readdirSync(base))
   });
 
 // With an expression for the spaces at an end each takes many minutes.
+test("a type that every object has a property of is refused by name", () => {
+  const tokenizer = read(readdirSync(base)[0]!, "tokenizer.json");
+  for (const type of ["constructor", "toString"])
+    for (const part of ["model", "normalizer", "pre_tokenizer", "post_processor"])
+      assert.throws(() => new TextTokenizer({ ...tokenizer, [part]: { ...tokenizer[part], type } }), new RegExp(type));
+});
+
 test("a megabyte of spaces or of added tokens is read in one pass", { timeout: 60_000 }, () => {
   const spaces = " ".repeat(1_000_000);
   const strip = (sides: object) => normalizerOf({ type: "Strip", ...sides });

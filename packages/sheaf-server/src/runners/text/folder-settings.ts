@@ -302,8 +302,8 @@ function dimensionsOf(folder: string, config: Json): FolderSettings["dimensions"
 function activationOf(name: unknown, whereNone: "softmax" | "sigmoid", folder: string): FolderSettings["activation"] {
   if (name === undefined || name === null) return whereNone;
   const known = { Identity: "identity", Sigmoid: "sigmoid", Softmax: "softmax" } as const;
-  const activation = known[textOf(name).split(".").at(-1) as keyof typeof known];
-  if (activation !== undefined) return activation;
+  const last = textOf(name).split(".").at(-1)!;
+  if (Object.hasOwn(known, last)) return known[last as keyof typeof known];
   throw new Error(
     `${folder}: the activation ${JSON.stringify(name)} is not served; Identity, Sigmoid and Softmax are.`,
   );

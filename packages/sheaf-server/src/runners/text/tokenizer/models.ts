@@ -7,7 +7,8 @@ export function wordModelOf(config: unknown): WordModel {
   const own = (config ?? {}) as ModelConfig;
   // Older files have no type.
   const type = own["type"] ?? (own["merges"] !== undefined ? "BPE" : own["continuing_subword_prefix"] !== undefined ? "WordPiece" : "Unigram"); // prettier-ignore
-  const make = wordModels[textOf(type)];
+  const name = textOf(type);
+  const make = Object.hasOwn(wordModels, name) ? wordModels[name] : undefined;
   if (make === undefined) throw new Error(`the model ${JSON.stringify(type)} is not served`);
   return make(own);
 }
