@@ -73,7 +73,7 @@ for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
 
 for (const [file, name, constant] of [
   ["adapters/shared/api-batcher.ts", "RequestLimits", "apiDefaults"],
-  ["core/contract/consume-options.ts", "ConsumeOptions", "consumeDefaults"],
+  ["core/consume.ts", "ConsumeOptions", "consumeDefaults"],
   ["adapters/bullmq.ts", "BatchProcessorOptions", "processorDefaults"],
   ["adapters/http/client.ts", "BatchClientOptions", "clientDefaults"],
   ["adapters/http/endpoint.ts", "EndpointOptions", "endpointDefaults"],
@@ -113,7 +113,7 @@ test("every option of a call stands in docs/reference/options.md, and back", asy
 });
 
 test("every option of consume stands in docs/reference/calls.md, and back", () => {
-  const file = "sheaf/src/core/contract/consume-options.ts";
+  const file = "sheaf/src/core/consume.ts";
   const values = literalIn(file, "consumeDefaults");
   const options = new Map([...optionsOf(file, "ConsumeOptions").keys()].map((name) => [name, values[name]]));
   assert.deepEqual(differences(read("docs/reference/calls.md"), "consume option", options), []);

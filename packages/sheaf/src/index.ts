@@ -1,4 +1,4 @@
-export type { BatchContext } from "./core/contract/batch-context.ts";
+export type { BatchContext } from "./core/contract/executor.ts";
 export type { BatchFunction, Executor } from "./core/contract/executor.ts";
 export type { BatcherOptions, CallOptions, Priority } from "./core/contract/options.ts";
 export type { RateLimit, SharedRateLimit } from "./core/contract/rate-limit.ts";
@@ -8,8 +8,8 @@ export type { BatchRecord, Decision, Policy, QueueView } from "./policies/policy
 export { createRateLimit, type RateLimitOptions } from "./limits/create-rate-limit.ts";
 export { createBatcher } from "./core/create-batcher.ts";
 export { consume } from "./core/consume.ts";
-export type { ConsumeOptions, MessageSource } from "./core/contract/consume-options.ts";
-export type { DetailedResult } from "./core/contract/detailed-result.ts";
+export type { ConsumeOptions, MessageSource } from "./core/consume.ts";
+export type { DetailedResult } from "./core/contract/batcher.ts";
 export type { Batcher, Result } from "./core/contract/batcher.ts";
 export { greedy } from "./policies/greedy.ts";
 export { fixedWindow, type FixedWindowOptions } from "./policies/fixed-window.ts";

@@ -1,5 +1,4 @@
-import type { BatchFunction, Executor } from "./contract/executor.ts";
-import type { RunHandle } from "./contract/run-handle.ts";
+import type { BatchFunction, Executor, RunHandle } from "./contract/executor.ts";
 
 /** The methods of a decorator, which calls those of the executor it wraps itself. */
 export interface ExecutorWrap<In, Out> {

@@ -2,7 +2,7 @@
 export type { RunTime } from "../core/contract/executor.ts";
 export { wrapBatcher } from "../core/wrap-batcher.ts";
 export { gainAtStart } from "../core/observe/verdict.ts";
-export { within } from "../core/runtime/within.ts";
+export { within } from "../core/runtime/clock.ts";
 // The wording of errors: one text in both packages.
 export { canonicalJson } from "../shared/canonical-json.ts";
 export { editsBetween, nearestOf } from "../shared/checks.ts";

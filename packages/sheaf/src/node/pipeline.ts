@@ -1,8 +1,6 @@
 import { checkResults } from "../core/dispatch/results.ts";
-import type { BatchContext } from "../core/contract/batch-context.ts";
-import type { Executor } from "../core/contract/executor.ts";
+import type { BatchContext, Executor, RunHandle } from "../core/contract/executor.ts";
 import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts";
-import type { RunHandle } from "../core/contract/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type Batcher, type BatcherOptions, type BatchRecord } from "../../dist/index.js";
-import { LearnedConcurrency } from "../../dist/core/dispatch/limits/learned-concurrency.js";
+import { LearnedConcurrency } from "../../dist/core/dispatch/learned-concurrency.js";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 

@@ -1,5 +1,4 @@
-import type { BatchContext } from "../../core/contract/batch-context.ts";
-import type { BatchFunction, BatchResults } from "../../core/contract/executor.ts";
+import type { BatchContext, BatchFunction, BatchResults } from "../../core/contract/executor.ts";
 import type { Clock } from "../../core/runtime/clock.ts";
 import type { LearnedRateLimit, SentRequest } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";

@@ -1,6 +1,5 @@
 import type { Clock } from "../../core/runtime/clock.ts";
-import type { BatchContext } from "../../core/contract/batch-context.ts";
-import type { BatchFunction } from "../../core/contract/executor.ts";
+import type { BatchContext, BatchFunction } from "../../core/contract/executor.ts";
 import { errorHints, isLostConnection, withHints, type ErrorHints } from "./api-error.ts";
 import { backOffMs } from "./back-off.ts";
 import { OutagePause } from "./outage-pause.ts";

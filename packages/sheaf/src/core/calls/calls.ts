@@ -1,10 +1,9 @@
-import type { DetailedResult } from "../contract/detailed-result.ts";
+import type { DetailedResult } from "../contract/batcher.ts";
 import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
-import { detailedResultOf } from "./multi-call.ts";
 import type { CallOptions } from "../contract/options.ts";
-import type { Terms } from "../queue/arrival.ts";
-import type { Chunk, Settler } from "../queue/chunks/chunk.ts";
-import type { Tenant } from "../queue/tenants/tenants.ts";
+import type { Terms } from "../queue/admission.ts";
+import type { Chunk, Settler } from "../queue/chunk.ts";
+import type { Tenant } from "../queue/tenants.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import { checkCallOptions, laneOf } from "../contract/settings.ts";
 
@@ -113,4 +112,11 @@ export function callsOf<In, Out>(
     });
 
   return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, termsOf };
+}
+
+/** The result that `detailed` gives, made from the chunk of the batch in which the item runs. */
+export function detailedResultOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): DetailedResult<Out> {
+  const { batchId, size, startedAtMs, runMs = nowMs - startedAtMs } = chunk.run!;
+  const queueMs = Math.max(0, startedAtMs - chunk.arrivedAtMs(index));
+  return { value: value as Out, batchId, batchSize: size, queueMs, runMs };
 }

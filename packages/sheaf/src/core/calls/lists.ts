@@ -1,12 +1,11 @@
-import type { DetailedResult } from "../contract/detailed-result.ts";
-import type { Batcher } from "../contract/batcher.ts";
-import type { Calls } from "./calls.ts";
+import type { DetailedResult, Batcher } from "../contract/batcher.ts";
+import { detailedResultOf, type Calls } from "./calls.ts";
 import type { Scheduler, SchedulerParts } from "../dispatch/scheduler.ts";
 import { mapOver } from "./map.ts";
-import { detailedResultOf, manyCall, settleCall, type MultiCall } from "./multi-call.ts";
 import type { CallOptions } from "../contract/options.ts";
 import { checkCallOptions } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
+import type { MultiCallEntry } from "../queue/chunk.ts";
 
 /** Several items of one caller. */
 export function listsOf<In, Out>(
@@ -75,4 +74,37 @@ export function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
     throw new TypeError(`items must be an array or another iterable, got ${describe(items)}`);
   }
   return [...items];
+}
+
+/** The calls of one caller, settled together; each has its settler at its index. */
+export type MultiCall = (index: number) => MultiCallEntry;
+
+/** `many`: all results; rejects with the first error, while the other items run on. */
+export function manyCall<Out>(
+  size: number,
+  resolve: (results: Out[]) => void,
+  reject: (error: unknown) => void,
+): MultiCall {
+  const collect = collectorOf(size, resolve);
+  return (index) => ({ fulfil: (value) => collect(index, value as Out), reject });
+}
+
+/** `settle` and `settleDetailed`: every outcome, with `valueOf` each result; never rejects. */
+export const settleCall =
+  <Out>(valueOf: (...outcome: Parameters<MultiCallEntry["fulfil"]>) => Out) =>
+  (size: number, resolve: (outcomes: PromiseSettledResult<Out>[]) => void): MultiCall => {
+    const collect = collectorOf(size, resolve);
+    return (index) => ({
+      fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),
+      reject: (reason) => collect(index, { status: "rejected", reason }),
+    });
+  };
+
+function collectorOf<T>(size: number, resolve: (values: T[]) => void): (index: number, value: T) => void {
+  const values = new Array<T>(size);
+  let left = size;
+  return (index, value) => {
+    values[index] = value;
+    if (--left === 0) resolve(values);
+  };
 }

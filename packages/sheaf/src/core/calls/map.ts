@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
-import type { AbortListeners } from "../runtime/abort-listeners.ts";
+import type { AbortListeners } from "../queue/cancellation.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
 
 /** How `map` reaches its batcher. */

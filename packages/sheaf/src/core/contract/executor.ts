@@ -1,6 +1,3 @@
-import type { BatchContext } from "./batch-context.ts";
-import type { RunHandle } from "./run-handle.ts";
-
 /**
  * Results by key: a `Map`. Its `get` says that a key may be missing, which is how `Out` gains `undefined`. An `Error`
  * rejects the callers of its key.
@@ -58,4 +55,78 @@ export interface Executor<In, Out> {
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
   /** Finishes its runs, then releases every resource. Called once. */
   close(): Promise<void>;
+}
+
+/** A batch function's view of its batch. */
+export interface BatchContext {
+  /** Aborts only when every caller of the batch has left, on `runTimeoutMs`, or when a grace period of `close` ends. */
+  readonly signal: AbortSignal;
+  /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
+  readonly batchId: number;
+  readonly size: number;
+  /** 1; counts up with `countRun()`, and when an executor runs the batch again after a crash of its worker. */
+  readonly attempt: number;
+  /**
+   * Dispatch waits that many milliseconds, as after an error with `retryAfterMs`: for a run that will try again by itself
+   * and knows that the service wants nothing else meanwhile. No effect where nothing is dispatched (calibration, tests).
+   */
+  pause(durationMs: number): void;
+  /**
+   * Call it when the run asks its service again by itself: `rateLimit` counts one run more, and the run time that
+   * policies learn from begins now.
+   */
+  countRun(): void;
+  /**
+   * The weight that the service counted for this run. `rateLimit` is corrected by the difference to the items' weights, which
+   * may leave a debt; 0 where the service says that it did not count the run.
+   * @throws {RangeError} the weight is not a finite number >= 0.
+   */
+  reportWeight(weight: number): void;
+  /**
+   * Call it before the run fails where its items are not to blame: they go back to their places in the queue instead of
+   * failing, and run again. With `pause`, or an error with `retryAfterMs`, they wait until then. A call whose deadline comes
+   * first gets the error, and so does one without a deadline after pauses of `maxPauseMs` in all.
+   */
+  putBack(): void;
+  /**
+   * Gives one item its result, or an `Error`, before the run has ended. `index` is its place among the items of this run.
+   * Only the first answer of an item counts; once the run has ended or was given up, an answer has no effect. Can be
+   * destructured.
+   * @throws {RangeError} there is no item at `index`.
+   */
+  readonly answer: (index: number, result: unknown) => void;
+}
+
+/** The handle that an executor gets with a batch: everything that a batch function sees, and methods to report on the run. */
+export interface RunHandle extends BatchContext {
+  /** Reports the run time in milliseconds, from start to results. Without a report the time from dispatch counts. */
+  measured(runMs: number): void;
+  /** For an executor that `reportsStart`: the run begins now. Call it again for each attempt. */
+  started(): void;
+  /** For an executor that `reportsStart`: a crash of the worker cut the run short, and it waits to begin again. */
+  stopped(): void;
+  /** Reports that the executor runs the batch again after a crash of its worker; `attempt` counts up. */
+  runsAgain(): void;
+  /**
+   * For an executor that settles a run before the run has ended (a thread cannot be stopped): the batch's order keys stay
+   * blocked until `ended` settles.
+   */
+  runsUntil(ended: Promise<unknown>): void;
+  /**
+   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs` or at the end of a grace period. Costs
+   * less than `signal`, which is made when it is read. Returns a function that ends it.
+   */
+  onAborted(listener: (reason: unknown) => void): () => void;
+  /** The indices of the items without an early answer; undefined if no item of the batch has one. */
+  unanswered(): number[] | undefined;
+  /** Whether the item has an early answer: an executor that runs a batch again leaves it out. */
+  isAnswered(index: number): boolean;
+  /** A handle for a run of some of the items, such as one stage of several; its reports count for the whole run. */
+  part(indices: readonly number[]): RunPart;
+}
+
+/** The handle of a part of a run. */
+export interface RunPart extends RunHandle {
+  /** The part has ended: its early answers have no effect from now on. */
+  end(): void;
 }

@@ -1,6 +1,6 @@
 import type { Policy } from "../../policies/policy.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { BatchContext } from "./batch-context.ts";
+import type { BatchContext } from "./executor.ts";
 import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 
 export type Priority = "immediate" | "interactive" | "bulk";

@@ -1,4 +1,4 @@
-import type { Chunk } from "../queue/chunks/chunk.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import { propertyOf } from "../../shared/describe.ts";
 import { BatcherError } from "../contract/errors.ts";
 

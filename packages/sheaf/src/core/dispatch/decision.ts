@@ -1,14 +1,15 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import type { BatchRecord, DispatchReason, QueueView } from "../../policies/policy.ts";
+import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
-import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Costs } from "./composition.ts";
 import type { NextBatch } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
+import { greedy } from "../../policies/greedy.ts";
+import { warn } from "../runtime/globals.ts";
 
 /** Of `concurrency: Infinity` a policy sees so many slots: what it computes with them stays a number. */
 const mostSlots = 1_000_000;
@@ -125,4 +126,53 @@ export class Decisions<In, Out> {
 
 function clampSize(size: number, most: number): number {
   return size >= 1 ? Math.min(Math.floor(size), most) : 1;
+}
+
+/** Guards a batcher against its policy: one that throws is replaced by greedy, with one warning. */
+export class GuardedPolicy {
+  #policy: Policy;
+  readonly #batcherName: string;
+
+  constructor(policy: Policy, batcherName: string) {
+    this.#policy = policy;
+    this.#batcherName = batcherName;
+  }
+
+  /** Anything that is not a decision, or a moment in the past, means now. */
+  decide(view: QueueView): Decision {
+    const decision = this.#ask((policy) => policy.decide(view));
+    if (decision === "wait") return decision;
+    if (typeof decision === "object" && decision !== null) {
+      if ("run" in decision) return decision;
+      if (typeof decision.waitUntilMs === "number" && decision.waitUntilMs > view.nowMs) return decision;
+    }
+    return { run: view.waiting };
+  }
+
+  get aheadSize(): number {
+    return this.#ask((policy) => policy.aheadSize) ?? Infinity;
+  }
+
+  /** Undefined where it leaves items in order of arrival. */
+  targetMs(view: QueueView): number | undefined {
+    return this.#ask((policy) => policy.targetMs?.(view));
+  }
+
+  arrived(view: QueueView): void {
+    this.#ask((policy) => policy.arrived?.(view));
+  }
+
+  observe(record: BatchRecord, nowMs: number, cost: CostModel): void {
+    this.#ask((policy) => policy.observe?.(record, nowMs, cost));
+  }
+
+  #ask<T>(question: (policy: Policy) => T): T | undefined {
+    try {
+      return question(this.#policy);
+    } catch (error) {
+      warn(`${this.#batcherName}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
+      this.#policy = greedy();
+      return undefined;
+    }
+  }
 }

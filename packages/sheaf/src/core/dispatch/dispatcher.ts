@@ -2,7 +2,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import type { Chunk } from "../queue/chunks/chunk.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import { resultsInOrder } from "./results.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";

@@ -3,7 +3,7 @@ import type { Settlement } from "../queue/settlement.ts";
 import { queueBound } from "../observe/expected-latency.ts";
 import type { RunFacts } from "./dispatcher.ts";
 import type { Group } from "../queue/group.ts";
-import type { BatchCost } from "../observe/crowded-cost.ts";
+import type { BatchCost } from "../observe/learned-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
 /**

@@ -1,12 +1,12 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { SizeReason } from "../../policies/policy.ts";
-import { Chunk } from "../queue/chunks/chunk.ts";
+import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
 import { Selection, type Preview } from "./selection.ts";
-import { takeTurns } from "./take-turns.ts";
+import { takeTurns } from "./by-turns.ts";
 
 /**
  * Decides *which* items go: lanes, order and weight matter here and nowhere else. The scheduler decides when they go.

@@ -1,6 +1,6 @@
-import type { Pace } from "./limits/pace.ts";
+import type { Pace } from "./rate-limit.ts";
 import type { Entrance } from "../queue/entrance.ts";
-import type { Chunk } from "../queue/chunks/chunk.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Settlement } from "../queue/settlement.ts";
 

@@ -1,4 +1,4 @@
-import type { Chunk } from "../queue/chunks/chunk.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController, warn } from "../runtime/globals.ts";

@@ -1,12 +1,10 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import { Chunk, type Account } from "../queue/chunks/chunk.ts";
-import { bulkPromotionMs, type Group } from "../queue/group.ts";
-import type { LaneQueue } from "../queue/lane-queue.ts";
+import { Chunk, type Account } from "../queue/chunk.ts";
+import { bulkPromotionMs, type Group, type LaneQueue } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Tenants } from "../queue/tenants/tenants.ts";
-import { ByTurns } from "./cursors/by-turns.ts";
-import { Cursor } from "./cursors/cursor.ts";
-import { NewestFirst } from "./cursors/newest-first.ts";
+import type { Tenants } from "../queue/tenants.ts";
+import { ByTurns } from "./by-turns.ts";
+import { Cursor, NewestFirst } from "./cursors.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
 /** The next batch of a group, as it would be now. */

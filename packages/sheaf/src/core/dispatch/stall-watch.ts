@@ -1,5 +1,4 @@
-import { Alarm } from "../runtime/alarm.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { Alarm, type Clock } from "../runtime/clock.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 

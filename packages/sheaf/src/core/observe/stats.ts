@@ -1,9 +1,11 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { advise, batchesNeeded } from "./advice.ts";
-import { RollingHistogram } from "./rolling-histogram.ts";
+import { RollingHistogram } from "./histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
 import type { BatcherStats, Verdict } from "../contract/stats.ts";
+import { describe } from "../../shared/describe.ts";
+import { warnOnce } from "../runtime/globals.ts";
 
 /** Everything statistical, derived from batch records. */
 export class Statistics {
@@ -110,3 +112,35 @@ export const noReasons = (): Record<DispatchReason, number> => ({
   immediate: 0,
   weight: 0,
 });
+
+type Listener = (record: BatchRecord) => void;
+
+/** The subscribers to the record of every batch. One that throws is reported once, and affects nothing. */
+export class Subscribers {
+  readonly #name: string;
+  readonly #warn = warnOnce();
+  readonly #listeners: Set<Listener> = new Set();
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** The same function may subscribe twice. Returns a function that ends it. */
+  add(listener: Listener): () => void {
+    if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${describe(listener)}`);
+    const own: Listener = (record) => listener(record);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  notify(record: BatchRecord): void {
+    if (this.#listeners.size === 0) return; // iterating over an empty set takes longer than this
+    for (const listener of this.#listeners) {
+      try {
+        listener(record);
+      } catch (error) {
+        this.#warn(`${this.#name}: a subscriber threw; its further errors are not reported.`, error);
+      }
+    }
+  }
+}

@@ -1,4 +1,6 @@
-import type { Arrival, Terms } from "./arrival.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { Lane, Settings } from "../contract/settings.ts";
+import { type Tenant, mayHold } from "./tenants.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { Waiters } from "./waiters.ts";
@@ -6,10 +8,29 @@ import { BatcherError } from "../contract/errors.ts";
 import { drainMs, type Waiting } from "../observe/expected-latency.ts";
 import { defaults } from "../contract/options.ts";
 import type { Queue } from "./queue.ts";
-import { mayHold, type Tenant } from "./tenants/tenants.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Settings } from "../contract/settings.ts";
-import type { AbortSignalLike } from "../runtime/globals.ts";
+
+/** An item with its keys, each computed once. */
+export interface Arrival<In> {
+  readonly item: In;
+  readonly weight: number;
+  readonly group: unknown;
+  readonly orderKey: unknown;
+  readonly dedupeKey: unknown;
+  /** With `fairKey`. */
+  readonly tenant: Tenant<In> | undefined;
+}
+
+/** How the caller of an item or a list waits. */
+export interface Terms {
+  readonly lane: Lane;
+  readonly signal: AbortSignalLike | undefined;
+  /** `Infinity` without a timeout. */
+  readonly deadlineAtMs: number;
+  readonly arrivedAtMs: number;
+  readonly tag: unknown;
+  readonly alone: boolean;
+}
 
 /**
  * May refuse a call or a list of so many items before it enters: an option adds one. It knows the time by the arrival only.

@@ -1,15 +1,14 @@
-import type { Admission, Gate } from "./admission.ts";
-import type { Arrival, Terms } from "./arrival.ts";
-import { Chunk, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunks/chunk.ts";
+import type { Admission, Gate, Arrival, Terms } from "./admission.ts";
+import { Chunk, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
-import type { Epoch, Epochs } from "./chunks/epoch.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
-import type { Tenant } from "./tenants/tenants.ts";
+import type { Tenant } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Lane, Settings } from "../contract/settings.ts";
 

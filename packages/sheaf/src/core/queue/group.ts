@@ -1,6 +1,7 @@
-import type { Chunk } from "./chunks/chunk.ts";
-import { LaneQueue } from "./lane-queue.ts";
+import { type Chunk, ChunkList, type LaneGroup, type BlockedList, type LaneList, type ItemRef } from "./chunk.ts";
 import type { Lane } from "../contract/settings.ts";
+import { Turns } from "./turns.ts";
+import type { Tenants } from "./tenants.ts";
 
 /** A bulk item that has waited this long counts as interactive: nothing waits forever. */
 export const bulkPromotionMs = 5000;
@@ -67,4 +68,96 @@ export class Group<In = unknown> {
     const [immediate, interactive, bulk] = this.laneQueues;
     return Math.min(immediate.oldestAtMs(), interactive.oldestAtMs(), bulk.oldestAtMs());
   }
+}
+
+/** The waiting calls of one lane of one group, first in first out. */
+export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {
+  readonly group: LaneGroup<In>;
+  readonly lane: Lane;
+  /** Calls that wait here, blocked ones included. */
+  live = 0;
+  /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
+  blocked: BlockedList<In> | undefined;
+  readonly turns: Turns<In> | undefined;
+  /**
+   * Arrival of the oldest item whose place does not show its age: promotion puts an item last, and an item can outlive
+   * the caller that it came with. A lower bound until the queue is empty.
+   */
+  outOfPlaceAtMs: number = Infinity;
+
+  constructor(group: LaneGroup<In>, lane: Lane, byTurns: boolean) {
+    super();
+    this.turns = byTurns ? new Turns<In>() : undefined;
+    this.group = group;
+    this.lane = lane;
+  }
+
+  /** The first chunk whose calls came later than `atMs`, or in the same burst and not with an earlier batch. */
+  firstAfter(atMs: number, batchId: number): Chunk<In> | undefined {
+    let chunk = this.head;
+    for (; chunk !== undefined; chunk = chunk.next) {
+      if (chunk.putBackFrom === batchId) continue;
+      const firstAtMs = chunk.firstLiveAtMs();
+      if (firstAtMs > atMs || (firstAtMs === atMs && chunk.putBackFrom > batchId)) break;
+    }
+    return chunk;
+  }
+
+  /** `calls` have entered, or left where it is negative. */
+  count(calls: number): void {
+    this.live += calls;
+    if (this.live === 0) this.outOfPlaceAtMs = Infinity;
+  }
+
+  keepAge(arrivedAtMs: number): void {
+    if (arrivedAtMs < this.outOfPlaceAtMs) this.outOfPlaceAtMs = arrivedAtMs;
+  }
+
+  /** Arrival of its oldest item that is not known to be blocked, `Infinity` without one. */
+  oldestAtMs(): number {
+    const { head } = this;
+    const back = this.blocked?.ready[0];
+    if (head === undefined && back === undefined) return Infinity;
+    const backAtMs = back === undefined ? Infinity : back.chunk.arrivedAtMs(back.index);
+    return Math.min(head === undefined ? Infinity : head.firstLiveAtMs(), backAtMs, this.outOfPlaceAtMs);
+  }
+}
+
+/**
+ * The calls of a lane queue that their order key blocks, kept apart so that no scan passes over them: 10,000 items
+ * behind one that runs cost the others nothing. Their chunks have no order; the key knows which call is next.
+ */
+export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
+  /** By place: the calls that are no longer blocked, each the first of a key that no batch holds. */
+  readonly ready: ItemRef<In>[] = [];
+  readonly #tenants: Tenants<In> | undefined;
+
+  constructor(tenants: Tenants<In> | undefined) {
+    super();
+    this.#tenants = tenants;
+  }
+
+  /** The first of its key, and the key is free. */
+  offer(ref: ItemRef<In>): void {
+    this.ready.splice(placeOf(this.ready, ref), 0, ref);
+    this.#tenants?.offered(ref.chunk, ref.index);
+  }
+
+  /** The item is about to leave; it need not have been offered. */
+  withdraw(ref: ItemRef<In>): void {
+    const at = placeOf(this.ready, ref);
+    if (this.ready[at] === ref) this.ready.splice(at, 1);
+  }
+}
+
+/** The index of the item, or where it would go, among items sorted by place. */
+export function placeOf<In>(sorted: readonly ItemRef<In>[], { place }: ItemRef<In>): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]!.place < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,4 +1,4 @@
-import type { LaneGroup } from "./chunks/chunk.ts";
+import type { LaneGroup } from "./chunk.ts";
 import { Group } from "./group.ts";
 import type { Lane } from "../contract/settings.ts";
 

@@ -1,5 +1,4 @@
-import type { Arrival, Terms } from "./arrival.ts";
-import type { Admission, Gate } from "./admission.ts";
+import type { Arrival, Terms, Admission, Gate } from "./admission.ts";
 import type { Queue } from "./queue.ts";
 import type { BatcherStats } from "../contract/stats.ts";
 import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";

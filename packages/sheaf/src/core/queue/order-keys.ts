@@ -1,4 +1,4 @@
-import type { Chunk, KeyOrder, ItemRef } from "./chunks/chunk.ts";
+import type { Chunk, KeyOrder, ItemRef } from "./chunk.ts";
 import type { Lane } from "../contract/settings.ts";
 
 /**

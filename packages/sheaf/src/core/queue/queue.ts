@@ -1,13 +1,11 @@
-import { BlockedCalls } from "./blocked-calls.ts";
-import { Chunk, type ItemRef, type LaneList, type List, type Settler } from "./chunks/chunk.ts";
-import type { Epoch, Epochs } from "./chunks/epoch.ts";
-import { Group } from "./group.ts";
+import { BlockedCalls, Group, type LaneQueue } from "./group.ts";
+import { Chunk, type ItemRef, type LaneList, type List, type Settler } from "./chunk.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
 import { Groups } from "./groups.ts";
-import type { LaneQueue } from "./lane-queue.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
-import { Tenants } from "./tenants/tenants.ts";
+import { Tenants } from "./tenants.ts";
 
 /**
  * Owns the waiting calls, from entry until each is taken or leaves: in which group, lane and chunk it is.

@@ -1,8 +1,8 @@
-import type { Arrival, Terms } from "./arrival.ts";
-import { reject, type Settler } from "./chunks/chunk.ts";
-import type { Epoch, Epochs } from "./chunks/epoch.ts";
+import type { Arrival, Terms } from "./admission.ts";
+import { reject, type Settler } from "./chunk.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
 import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
-import { mayHold, type Tenant } from "./tenants/tenants.ts";
+import { mayHold, type Tenant } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
 export interface Waiter<In> extends Terms {

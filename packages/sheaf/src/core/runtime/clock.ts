@@ -34,3 +34,42 @@ function poll(dueAtMs: number, callback: () => void): () => void {
   look();
   return () => cancel();
 }
+
+/** One timer on a clock. */
+export class Alarm {
+  /** When it rings; `Infinity` while it is off. */
+  atMs: number = Infinity;
+  readonly #clock: Clock;
+  readonly #ring: (nowMs: number) => void;
+  #cancel: () => void = () => undefined;
+
+  constructor(clock: Clock, ring: (nowMs: number) => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  /** Rings at that moment and at no earlier one; `Infinity` turns it off. */
+  set(atMs: number): void {
+    if (atMs === this.atMs) return;
+    this.#cancel();
+    this.atMs = atMs;
+    if (atMs === Infinity) return;
+    this.#cancel = this.#clock.after(Math.max(shortestTimerMs, atMs - this.#clock.now()), () => {
+      this.atMs = Infinity;
+      this.#ring(this.#clock.now());
+    });
+  }
+}
+
+/** Waits until `done` settles, either way, but no longer than `ms`. @returns whether it settled in time. */
+export async function within(
+  done: Promise<unknown> | undefined,
+  ms: number,
+  clock: Clock = systemClock,
+): Promise<boolean> {
+  let cancel = (): void => undefined;
+  const late = new Promise<boolean>((resolve) => (cancel = clock.after(ms, () => resolve(false))));
+  const settled = (): boolean => true;
+  const inTime = Promise.resolve(done).then(settled, settled);
+  return Promise.race([inTime, late]).finally(() => cancel());
+}

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import { runHandleOf } from "../../core/contract/base-run-handle.ts";
-import type { RunHandle } from "../../core/contract/run-handle.ts";
+import type { RunHandle } from "../../core/contract/executor.ts";
 import type { Instance, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";

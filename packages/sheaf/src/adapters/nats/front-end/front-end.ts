@@ -1,4 +1,4 @@
-import { callable } from "../../../core/callable.ts";
+import { callable } from "../../../core/wrap-batcher.ts";
 import { arrayOf } from "../../../core/calls/lists.ts";
 import { mapOver } from "../../../core/calls/map.ts";
 import type { Batcher } from "../../../core/contract/batcher.ts";

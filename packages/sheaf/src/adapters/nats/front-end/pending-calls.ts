@@ -1,7 +1,7 @@
-import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
+import { AbortListeners } from "../../../core/queue/cancellation.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
-import { Epochs } from "../../../core/queue/chunks/epoch.ts";
+import { Epochs } from "../../../core/queue/epoch.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import { Acknowledgements } from "./acknowledgements.ts";

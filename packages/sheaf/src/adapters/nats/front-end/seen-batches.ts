@@ -1,8 +1,7 @@
-import { RollingHistogram } from "../../../core/observe/rolling-histogram.ts";
-import { Demand } from "../../../core/observe/load/demand.ts";
+import { RollingHistogram } from "../../../core/observe/histogram.ts";
+import { Demand } from "../../../core/observe/demand.ts";
 import { LearnedCost } from "../../../core/observe/learned-cost.ts";
-import { Statistics, noReasons } from "../../../core/observe/stats.ts";
-import { Subscribers } from "../../../core/observe/subscribers.ts";
+import { Statistics, noReasons, Subscribers } from "../../../core/observe/stats.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";

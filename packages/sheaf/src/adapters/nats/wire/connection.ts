@@ -1,5 +1,4 @@
-import type { Clock } from "../../../core/runtime/clock.ts";
-import { within } from "../../../core/runtime/within.ts";
+import { type Clock, within } from "../../../core/runtime/clock.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** Events of a connection, for one side of a queue. */

@@ -1,4 +1,4 @@
-import type { DetailedResult } from "../../../core/contract/detailed-result.ts";
+import type { DetailedResult } from "../../../core/contract/batcher.ts";
 
 /** A result and how it came about: as any batcher's, but its run time is the worker's and its queue wait all the rest. */
 export interface NatsDetailedResult<Out> extends DetailedResult<Out> {

@@ -1,5 +1,5 @@
 import { abridged, describeError } from "../../../core/contract/wire-error.ts";
-import type { DetailedResult } from "../../../core/contract/detailed-result.ts";
+import type { DetailedResult } from "../../../core/contract/batcher.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "../wire/envelope.ts";

@@ -1,6 +1,6 @@
 import type { Batcher, Result } from "../../../core/contract/batcher.ts";
 import { createBatcher } from "../../../core/create-batcher.ts";
-import type { BatchContext } from "../../../core/contract/batch-context.ts";
+import type { BatchContext } from "../../../core/contract/executor.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
 import { checkNames, qualified } from "./identifier.ts";
 import { keyOf } from "./key.ts";

@@ -1,5 +1,5 @@
 import { describe } from "../../../shared/describe.ts";
-import type { BatchContext } from "../../../core/contract/batch-context.ts";
+import type { BatchContext } from "../../../core/contract/executor.ts";
 import type { Connection, ResultRow } from "./client.ts";
 import { encode } from "./encode.ts";
 import { ordinal, placeOf, type Returning, type SourceRows, type Statement } from "./statement.ts";

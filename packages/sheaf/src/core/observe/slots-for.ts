@@ -1,4 +1,4 @@
-import { nextSize, type CostModel } from "../../../policies/cost-model.ts";
+import { nextSize, type CostModel } from "../../policies/cost-model.ts";
 
 /** Rate that slots serve in time, as a share of the rate that they would serve if calls came evenly (bench -- slo). */
 const headroom = 0.8;

@@ -1,5 +1,5 @@
-import type { CostModel } from "../../../policies/cost-model.ts";
-import type { SlotsNeeded } from "../../contract/stats.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import type { SlotsNeeded } from "../contract/stats.ts";
 import { slotsFor } from "./slots-for.ts";
 
 /** Seconds looked back on: a busy moment counts for a minute. */

@@ -1,0 +1,301 @@
+import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../contract/rate-limit.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { propertyOf } from "../../shared/describe.ts";
+
+/** What a limit may count. */
+export const kinds = ["runs", "items", "weight"] as const;
+export type Kind = (typeof kinds)[number];
+
+/**
+ * The given limits on dispatch (runs, items, weight, each in any period of its perMs), and the pause that an error with
+ * `retryAfterMs` asks for. Items wait and batches fill before a slot is taken, never inside one.
+ */
+export class RateLimiter implements RateLimitSeat {
+  readonly maxWeight: number;
+  readonly pauses: Pauses = new Pauses();
+  /** Counted so far. */
+  readonly used: Record<Kind, number> = { runs: 0, items: 0, weight: 0 };
+  /** This process's part of the limits, > 0 and <= 1. */
+  share = 1;
+  readonly #windows: { readonly kind: Kind; readonly window: Window; readonly perMs: number }[] = [];
+
+  constructor(limits: readonly RateLimit[]) {
+    this.maxWeight = Math.min(...limits.map(({ weight = Infinity }) => weight));
+    for (const limit of limits) {
+      for (const kind of kinds) {
+        const { [kind]: most, perMs } = limit;
+        if (most !== undefined) this.#windows.push({ kind, window: new Window(most, perMs), perMs });
+      }
+    }
+  }
+
+  room(nowMs: number): { readonly items: number; readonly weight: number } {
+    const room = { runs: Infinity, items: Infinity, weight: Infinity };
+    for (const { kind, window } of this.#windows)
+      if (kind !== "runs") room[kind] = Math.min(room[kind], window.room(nowMs, this.share));
+    room.items = Math.max(1, Math.floor(room.items));
+    return room;
+  }
+
+  readyAtMs(nowMs: number, items: number, weight: number): number {
+    return this.amountsReadyAtMs(nowMs, { runs: 1, items, weight });
+  }
+
+  amountsReadyAtMs(nowMs: number, amounts: Amounts): number {
+    let readyAtMs = this.pauses.untilMs;
+    for (const { kind, window } of this.#windows)
+      readyAtMs = Math.max(readyAtMs, window.readyAtMs(nowMs, amounts[kind], this.share));
+    return readyAtMs;
+  }
+
+  spend(nowMs: number, items: number, weight: number): void {
+    this.#take(nowMs, { runs: 1, items, weight });
+  }
+
+  correct(nowMs: number, weight: number): void {
+    this.#take(nowMs, { runs: 0, items: 0, weight });
+  }
+
+  pause(nowMs: number, durationMs: number): void {
+    const { untilMs } = this.pauses;
+    this.pauses.pause(nowMs, durationMs);
+    if (this.pauses.untilMs > untilMs) this.refused(nowMs);
+  }
+
+  /** The service asked for a pause although the limits were kept: they get a margin. */
+  refused(nowMs: number): void {
+    for (const { window } of this.#windows) window.refused(nowMs);
+  }
+
+  get pausedUntilMs(): number {
+    return this.pauses.untilMs;
+  }
+
+  pausedMsSince(atMs: number): number {
+    return this.pauses.since(atMs);
+  }
+
+  leave(): void {}
+
+  /** Of the tightest limit of each kind. */
+  figures(kind: Kind, nowMs: number): RateLimitFigures {
+    const figures = { perMinute: null, left: null, holds: null, used: this.used[kind] };
+    return this.#windows.reduce<RateLimitFigures>((tightest, { kind: counted, window, perMs }) => {
+      if (counted !== kind) return tightest;
+      return tighter(tightest, {
+        perMinute: (window.limit * 60_000) / perMs,
+        left: window.left(nowMs, this.share),
+        holds: window.limit,
+      });
+    }, figures);
+  }
+
+  stats(nowMs: number): RateLimitStats {
+    return {
+      runs: this.figures("runs", nowMs),
+      items: this.figures("items", nowMs),
+      weight: this.figures("weight", nowMs),
+      share: this.share,
+      refused: 0,
+      pausedMs: this.pauses.spentMs(nowMs),
+    };
+  }
+
+  #take(nowMs: number, amounts: Amounts): void {
+    for (const kind of kinds) this.used[kind] += amounts[kind];
+    for (const { kind, window } of this.#windows) if (amounts[kind] !== 0) window.add(nowMs, amounts[kind]);
+  }
+}
+
+/** The lesser of what two limits of one kind allow. */
+export function tighter(figures: RateLimitFigures, other: Omit<RateLimitFigures, "used">): RateLimitFigures {
+  const less = (a: number | null, b: number | null): number | null =>
+    a === null ? b : b === null ? a : Math.min(a, b);
+  return {
+    perMinute: less(figures.perMinute, other.perMinute),
+    left: less(figures.left, other.left),
+    holds: less(figures.holds, other.holds),
+    used: figures.used,
+  };
+}
+
+/** Parts of a period that are remembered: what was used in one leaves the window at the end of it. */
+const partsOfPeriod = 256;
+/** Less than this part of the limit is not worth a batch while larger ones wait. */
+const crumb = 1 / 64;
+/** Each pause that the service asked for makes the period this much longer, up to `longest`; 20 periods take it back. */
+const longer = 0.02;
+const longest = 0.1;
+const takenBackPerPeriod = longer / 20;
+
+interface Part {
+  readonly fromMs: number;
+  untilMs: number;
+  amount: number;
+}
+
+/**
+ * At most `limit` in any period of `perMs`, whenever it begins. In bounded memory: at worst it counts a 256th of the period too
+ * long. A service counts by its own clock when requests reach it, so one that refuses gets a margin.
+ */
+export class Window {
+  readonly limit: number;
+  readonly #perMs: number;
+  #margin = 0;
+  #marginAtMs = -Infinity;
+  readonly #parts: Part[] = [];
+  #sum = 0;
+
+  constructor(limit: number, perMs: number) {
+    this.limit = limit;
+    this.#perMs = perMs;
+  }
+
+  /** The amount that may go now. Negative where more was used than allowed. `share`: this process's part of the limit. */
+  left(nowMs: number, share: number = 1): number {
+    this.#leave(nowMs);
+    return share * this.limit - this.#sum;
+  }
+
+  /** The most that the next batch should hold: what is left, so that nothing of the limit stays unused, or all where hardly anything is. */
+  room(nowMs: number, share: number = 1): number {
+    const left = this.left(nowMs, share);
+    return left >= this.#leastRoom(share) ? left : share * this.limit;
+  }
+
+  /** From when on there is room for `amount`, or a batch can be cut to the room; one that is more than the limit, once nothing else is in the window. */
+  readyAtMs(nowMs: number, amount: number, share: number = 1): number {
+    const left = this.left(nowMs, share);
+    const least = this.#leastRoom(share);
+    // It was cut to what is left, unless that was a crumb, or one item is more.
+    const wanted = left < least ? Math.min(least, amount) : Math.min(share * this.limit, amount);
+    // A millionth is a rounding error.
+    const missing = wanted - left - 1e-6;
+    let freed = 0;
+    for (const part of this.#parts) {
+      if (freed >= missing) break;
+      freed += part.amount;
+      if (freed >= missing) return part.untilMs + this.#keptMs(nowMs);
+    }
+    return nowMs;
+  }
+
+  /** The service asked for a pause although the limit was kept. */
+  refused(nowMs: number): void {
+    this.#margin = Math.min(longest, this.#marginNow(nowMs) + longer);
+    this.#marginAtMs = nowMs;
+  }
+
+  /** Counts what goes. A negative amount takes back what was counted last. */
+  add(nowMs: number, amount: number): void {
+    this.#leave(nowMs);
+    if (amount < 0) return this.#takeBack(-amount);
+    const last = this.#parts.at(-1);
+    if (last !== undefined && nowMs - last.fromMs < this.#perMs / partsOfPeriod) {
+      last.amount += amount;
+      last.untilMs = Math.max(last.untilMs, nowMs);
+    } else {
+      this.#parts.push({ fromMs: nowMs, untilMs: nowMs, amount });
+    }
+    this.#sum += amount;
+  }
+
+  #takeBack(amount: number): void {
+    for (let i = this.#parts.length - 1; i >= 0 && amount > 0; i--) {
+      const part = this.#parts[i]!;
+      const taken = Math.min(part.amount, amount);
+      part.amount -= taken;
+      this.#sum -= taken;
+      amount -= taken;
+    }
+  }
+
+  #leastRoom(share: number): number {
+    return crumb * share * this.limit;
+  }
+
+  #marginNow(nowMs: number): number {
+    return Math.max(0, this.#margin - (takenBackPerPeriod * (nowMs - this.#marginAtMs)) / this.#perMs);
+  }
+
+  #keptMs(nowMs: number): number {
+    return this.#perMs * (1 + this.#marginNow(nowMs));
+  }
+
+  #leave(nowMs: number): void {
+    const keptMs = this.#keptMs(nowMs);
+    let gone = 0;
+    while (gone < this.#parts.length && this.#parts[gone]!.untilMs + keptMs <= nowMs)
+      this.#sum -= this.#parts[gone++]!.amount;
+    if (gone > 0) this.#parts.splice(0, gone);
+    if (this.#parts.length === 0) this.#sum = 0;
+  }
+}
+
+/** Pauses that are remembered; of more only the latest count. */
+const maxKept = 1024;
+
+/** The pauses that a service has asked for. */
+export class Pauses {
+  /** End of the latest. */
+  untilMs: number = -Infinity;
+  /** In order, none touching the next. */
+  readonly #pauses: { readonly fromMs: number; untilMs: number }[] = [];
+
+  /** Pauses for a finite number of milliseconds > 0; anything else is ignored. */
+  pause(nowMs: number, durationMs: unknown): void {
+    if (typeof durationMs !== "number" || !Number.isFinite(durationMs) || durationMs <= 0) return;
+    const untilMs = nowMs + durationMs;
+    if (untilMs <= this.untilMs) return;
+    const last = this.#pauses.at(-1);
+    if (last !== undefined && nowMs <= last.untilMs) last.untilMs = untilMs;
+    else this.#pauses.push({ fromMs: nowMs, untilMs });
+    if (this.#pauses.length > maxKept) this.#pauses.shift();
+    this.untilMs = untilMs;
+  }
+
+  /** Their length since then, with the rest of the one that is going on. */
+  since(atMs: number): number {
+    let sum = 0;
+    for (let i = this.#pauses.length - 1; i >= 0 && this.#pauses[i]!.untilMs > atMs; i--)
+      sum += this.#pauses[i]!.untilMs - Math.max(atMs, this.#pauses[i]!.fromMs);
+    return sum;
+  }
+
+  /** How long all pauses together have lasted so far. */
+  spentMs(nowMs: number): number {
+    return this.since(-Infinity) - Math.max(0, this.untilMs - nowMs);
+  }
+}
+
+/** What dispatch waits for: the rate limit, and the pauses that runs ask for. */
+export class Pace {
+  /** `undefined` without a rate limit, until a run asks for a pause. */
+  seat: RateLimitSeat | undefined;
+  /** The most that the batch may weigh that is chosen now. */
+  maxWeight: number = Infinity;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock, seat: RateLimitSeat | undefined) {
+    this.#clock = clock;
+    this.seat = seat;
+  }
+
+  get pausedUntilMs(): number {
+    return this.seat?.pausedUntilMs ?? -Infinity;
+  }
+
+  pausedMsSince(atMs: number): number {
+    return this.seat?.pausedMsSince(atMs) ?? 0;
+  }
+
+  pause(durationMs: number): void {
+    (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), durationMs);
+  }
+
+  /** An error of a run or an item, which may ask for a pause. */
+  failed(error: unknown): void {
+    const retryAfterMs = propertyOf(error, "retryAfterMs");
+    if (retryAfterMs !== undefined) this.pause(retryAfterMs as number);
+  }
+}

@@ -1,0 +1,231 @@
+import type { Account, Claim } from "./chunk.ts";
+
+/**
+ * The rows of a lane of a group, the one whose tenant goes next first. An account grows in other lanes too, so a row learns of
+ * it when it comes to the top.
+ *
+ * Tenants that come, and those that come back from their turn, are each nearly in order: two lines hold most of them, and only
+ * the others cost the steps of a heap.
+ */
+export class Turns<In> implements RowTurns<In> {
+  /** Counts the choices: each reads the rows from their start or their end. */
+  choice = 0;
+  readonly #line: RowLine<In> = new RowLine();
+  readonly #secondLine: RowLine<In> = new RowLine();
+  readonly #others: RowHeap<In> = new RowHeap();
+  /** Rows that a choice has moved or taken out. */
+  #touched: Row<In>[] | undefined;
+
+  /** The row whose tenant goes next. */
+  top(): Row<In> | undefined {
+    for (;;) {
+      let row = this.#line.first;
+      const second = this.#secondLine.first;
+      if (second !== undefined && (row === undefined || isBefore(second, row))) row = second;
+      const other = this.#others.first;
+      if (other !== undefined && (row === undefined || isBefore(other, row))) row = other;
+      // Each change of an account comes with another turn.
+      if (row === undefined || row.turn === row.tenant.turn) return row;
+      this.#touched?.push(row);
+      row.place!.remove(row);
+      this.add(row);
+    }
+  }
+
+  add(row: Row<In>): void {
+    row.account = row.tenant.account;
+    row.turn = row.tenant.turn;
+    if (this.#line.takes(row)) this.#line.add(row);
+    else if (this.#secondLine.takes(row)) this.#secondLine.add(row);
+    else this.#others.add(row);
+  }
+
+  /** A choice begins, which changes accounts and order only until `end`. */
+  begin(): void {
+    this.choice++;
+    this.#touched = [];
+  }
+
+  /** The choice has read the whole row. */
+  exhausted(row: Row<In>): void {
+    this.#touched!.push(row);
+    row.place!.remove(row);
+  }
+
+  end(): void {
+    const touched = this.#touched!;
+    this.#touched = undefined;
+    for (const row of touched) {
+      row.place?.remove(row);
+      if (row.first !== undefined) this.add(row);
+    }
+  }
+}
+
+/** The claims of one tenant in a lane of a group, in the order in which they entered the queue. */
+export class Row<In> {
+  readonly tenant: Account;
+  readonly turns: RowTurns<In>;
+  first: Claim<In> | undefined;
+  last: Claim<In> | undefined;
+  /** Where it stands among the rows of the lane; undefined while it is not there. */
+  place: RowPlace<In> | undefined;
+  /** The account and turn of its tenant by which it was given that place. */
+  account = 0;
+  turn = 0;
+  /** Its place in a heap. */
+  index = 0;
+  /** Its neighbours in a line. */
+  previous: Row<In> | undefined;
+  next: Row<In> | undefined;
+  /** The choice that reads it, and the next claim for that. */
+  choice = 0;
+  at: Claim<In> | undefined;
+  /** It reads the row from its end. */
+  fromNewest = false;
+
+  constructor(tenant: Account, turns: RowTurns<In>) {
+    this.tenant = tenant;
+    this.turns = turns;
+  }
+
+  /** Puts a claim in its place among the others, most often the last. */
+  add(claim: Claim<In>): void {
+    const { last } = this;
+    if (last !== undefined && last.place > claim.place) {
+      let next = this.first;
+      while (next!.place < claim.place) next = next!.next;
+      return this.insert(claim, next);
+    }
+    claim.row = this;
+    claim.previous = last;
+    if (last === undefined) this.first = claim;
+    else last.next = claim;
+    this.last = claim;
+    if (this.place === undefined) this.turns.add(this);
+  }
+
+  insert(claim: Claim<In>, next: Claim<In> | undefined): void {
+    const previous = next === undefined ? this.last : next.previous;
+    claim.row = this;
+    claim.previous = previous;
+    claim.next = next;
+    if (previous === undefined) this.first = claim;
+    else previous.next = claim;
+    if (next === undefined) this.last = claim;
+    else next.previous = claim;
+    if (this.place === undefined) this.turns.add(this);
+  }
+
+  remove(claim: Claim<In>): void {
+    const { previous, next } = claim;
+    if (previous === undefined) this.first = next;
+    else previous.next = next;
+    if (next === undefined) this.last = previous;
+    else next.previous = previous;
+    // A choice may set aside an item that it met by the claim of another tenant.
+    if (this.at === claim) this.at = this.fromNewest ? previous : next;
+    claim.row = claim.previous = claim.next = undefined;
+    if (this.first === undefined) this.place?.remove(this);
+  }
+}
+
+// Where a row is. The classes import this module and not the reverse.
+
+/** `Turns`. */
+export interface RowTurns<In> {
+  add(row: Row<In>): void;
+}
+
+/** A `RowLine` or a `RowHeap`. */
+export interface RowPlace<In> {
+  /** The row that goes first. */
+  readonly first: Row<In> | undefined;
+  add(row: Row<In>): void;
+  remove(row: Row<In>): void;
+}
+
+/** Whether the first goes before the second. */
+export const isBefore = (row: { account: number; turn: number }, other: { account: number; turn: number }): boolean =>
+  row.account < other.account || (row.account === other.account && row.turn < other.turn);
+
+/** Rows that come in order: each to the end. */
+export class RowLine<In> implements RowPlace<In> {
+  first: Row<In> | undefined;
+  #last: Row<In> | undefined;
+
+  /** Whether the row goes after all that stand here. */
+  takes(row: Row<In>): boolean {
+    return this.#last === undefined || isBefore(this.#last, row);
+  }
+
+  add(row: Row<In>): void {
+    row.place = this;
+    row.previous = this.#last;
+    if (this.#last === undefined) this.first = row;
+    else this.#last.next = row;
+    this.#last = row;
+  }
+
+  remove(row: Row<In>): void {
+    const { previous, next } = row;
+    if (previous === undefined) this.first = next;
+    else previous.next = next;
+    if (next === undefined) this.#last = previous;
+    else next.previous = previous;
+    row.place = row.previous = row.next = undefined;
+  }
+}
+
+/** Rows that come in any order: a binary heap. */
+export class RowHeap<In> implements RowPlace<In> {
+  first: Row<In> | undefined;
+  readonly #rows: Row<In>[] = [];
+
+  add(row: Row<In>): void {
+    row.place = this;
+    this.#up(row, this.#rows.length);
+    this.first = this.#rows[0];
+  }
+
+  remove(row: Row<In>): void {
+    const { index } = row;
+    const last = this.#rows.pop()!;
+    row.place = undefined;
+    if (last !== row) {
+      this.#up(last, index);
+      this.#down(last, last.index);
+    }
+    this.first = this.#rows[0];
+  }
+
+  /** Moves a row from `index` towards the first. */
+  #up(row: Row<In>, index: number): void {
+    const rows = this.#rows;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      const above = rows[parent]!;
+      if (!isBefore(row, above)) break;
+      rows[index] = above;
+      above.index = index;
+      index = parent;
+    }
+    rows[index] = row;
+    row.index = index;
+  }
+
+  #down(row: Row<In>, index: number): void {
+    const rows = this.#rows;
+    const { length } = rows;
+    for (let child = 2 * index + 1; child < length; child = 2 * index + 1) {
+      if (child + 1 < length && isBefore(rows[child + 1]!, rows[child]!)) child++;
+      const below = rows[child]!;
+      if (!isBefore(below, row)) break;
+      rows[index] = below;
+      below.index = index;
+      index = child;
+    }
+    rows[index] = row;
+    row.index = index;
+  }
+}
