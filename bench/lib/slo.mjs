@@ -83,7 +83,7 @@ const withQueueDelay = (preferred, delayMs) => ({
   decide: ({ nowMs, waiting, oldestAtMs }) =>
     waiting >= preferred || nowMs >= oldestAtMs + delayMs
       ? { run: Math.max(preferred, waiting) }
-      : { waitUntilMs: oldestAtMs + delayMs },
+      : { askAgainAtMs: oldestAtMs + delayMs },
 });
 
 /** A window of a tenth of the SLO. */

@@ -155,7 +155,7 @@ export function grid({ cost, slots }) {
         decide: ({ nowMs, waiting, oldestAtMs, maxBatchSize }) =>
           waiting >= Math.min(least, maxBatchSize) || nowMs >= oldestAtMs + holdMs
             ? { run: waiting }
-            : { waitUntilMs: oldestAtMs + holdMs },
+            : { askAgainAtMs: oldestAtMs + holdMs },
       }));
     }
   if (slots > 1)

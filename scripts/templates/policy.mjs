@@ -10,7 +10,7 @@ export function policy({ name, camel }) {
 export function ${camel}(): Policy {
   return {
     name: "${name}",
-    // { run: k } sends up to k items now; { waitUntilMs } asks again then; "wait" asks again when something changes.
+    // { run: k } sends up to k items now; { askAgainAtMs } asks again then; "wait" asks again when something changes.
     decide: () => "wait",
   };
 }

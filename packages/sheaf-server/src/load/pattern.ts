@@ -7,8 +7,8 @@ export type Pattern = OpenPattern | "closed";
 /** A stretch of a pattern whose rate changes linearly. Rates are in requests per second. */
 export interface Phase {
   readonly label: string;
-  readonly startMs: number;
-  readonly endMs: number;
+  readonly startAtMs: number;
+  readonly endAtMs: number;
   readonly startPerS: number;
   readonly endPerS: number;
 }
@@ -26,10 +26,10 @@ const surgeShape = { before: 1 / 8, during: 3 / 8, factor: 3 };
  * has 4/7× for an eighth of the duration, 12/7× for three eighths, and 4/7× again.
  */
 export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: number): Phase[] {
-  const constant = (label: string, startMs: number, endMs: number, perS: number): Phase => ({
+  const constant = (label: string, startAtMs: number, endAtMs: number, perS: number): Phase => ({
     label,
-    startMs,
-    endMs,
+    startAtMs,
+    endAtMs,
     startPerS: perS,
     endPerS: perS,
   });
@@ -41,8 +41,8 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
   if (pattern === "ramp") {
     return Array.from({ length: rampSlices }, (_, i) => ({
       label: `${i + 1}/${rampSlices}`,
-      startMs: (i * durationMs) / rampSlices,
-      endMs: ((i + 1) * durationMs) / rampSlices,
+      startAtMs: (i * durationMs) / rampSlices,
+      endAtMs: ((i + 1) * durationMs) / rampSlices,
       startPerS: (2 * ratePerS * i) / rampSlices,
       endPerS: (2 * ratePerS * (i + 1)) / rampSlices,
     }));
@@ -60,11 +60,11 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
   const periods = Math.max(1, Math.round(durationMs / burstPeriodMs));
   const periodMs = durationMs / periods;
   return Array.from({ length: periods }, (_, i) => {
-    const calmStartMs = i * periodMs;
-    const burstStartMs = calmStartMs + 0.75 * periodMs;
+    const calmAtMs = i * periodMs;
+    const burstAtMs = calmAtMs + 0.75 * periodMs;
     return [
-      constant("calm", calmStartMs, burstStartMs, ratePerS / 3),
-      constant("burst", burstStartMs, calmStartMs + periodMs, ratePerS * 3),
+      constant("calm", calmAtMs, burstAtMs, ratePerS / 3),
+      constant("burst", burstAtMs, calmAtMs + periodMs, ratePerS * 3),
     ];
   }).flat();
 }
@@ -72,7 +72,7 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
 /** When the surge of a pattern is; undefined for a pattern without one. */
 export function surgeOf(phases: readonly Phase[]): { readonly atMs: number; readonly forMs: number } | undefined {
   const surge = phases.find(({ label }) => label === "surge");
-  return surge && { atMs: surge.startMs, forMs: surge.endMs - surge.startMs };
+  return surge && { atMs: surge.startAtMs, forMs: surge.endAtMs - surge.startAtMs };
 }
 
 /**
@@ -82,14 +82,14 @@ export function surgeOf(phases: readonly Phase[]): { readonly atMs: number; read
 export function* poissonArrivals(phases: readonly Phase[], seed: number): Generator<number, void, void> {
   const random = seededRandom(seed);
   let untilNext = -Math.log(1 - random());
-  for (const { startMs, endMs, startPerS, endPerS } of phases) {
-    const lengthS = (endMs - startMs) / 1000;
+  for (const { startAtMs, endAtMs, startPerS, endPerS } of phases) {
+    const lengthS = (endAtMs - startAtMs) / 1000;
     const slope = (endPerS - startPerS) / lengthS;
     const expected = ((startPerS + endPerS) / 2) * lengthS;
     let position = 0;
     while (position + untilNext < expected) {
       position += untilNext;
-      yield startMs + 1000 * timeToAccumulate(position, startPerS, slope);
+      yield startAtMs + 1000 * timeToAccumulate(position, startPerS, slope);
       untilNext = -Math.log(1 - random());
     }
     untilNext -= expected - position;

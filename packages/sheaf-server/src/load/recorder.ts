@@ -54,9 +54,9 @@ export class Recorder {
     this.#sliceMs = durationMs / slices;
     this.#slices = Array.from({ length: slices }, newSlot);
     this.#phases = phases;
-    for (const { label, startMs, endMs } of phases) {
+    for (const { label, startAtMs, endAtMs } of phases) {
       const slot = this.#labels.get(label) ?? { ...newSlot(), lengthMs: 0 };
-      slot.lengthMs += endMs - startMs;
+      slot.lengthMs += endAtMs - startAtMs;
       this.#labels.set(label, slot);
     }
   }
@@ -169,8 +169,8 @@ export class Recorder {
   /** Phases are few and times nearly in order: a step from the last one found is enough. */
   #labelAt(ms: number): string {
     if (this.#phases.length === 0) return "";
-    while (this.#phase > 0 && ms < this.#phases[this.#phase]!.startMs) this.#phase--;
-    while (this.#phase < this.#phases.length - 1 && ms >= this.#phases[this.#phase]!.endMs) this.#phase++;
+    while (this.#phase > 0 && ms < this.#phases[this.#phase]!.startAtMs) this.#phase--;
+    while (this.#phase < this.#phases.length - 1 && ms >= this.#phases[this.#phase]!.endAtMs) this.#phase++;
     return this.#phases[this.#phase]!.label;
   }
 }

@@ -18,9 +18,9 @@ test("every phase sees the arrivals its rate promises, also where the rate is li
   for (const pattern of openPatterns) {
     const phases = phasesOf(pattern, 1000, 60_000);
     const arrivals = [...poissonArrivals(phases, 3)];
-    for (const { startMs, endMs, startPerS, endPerS, label } of phases) {
-      const expected = ((startPerS + endPerS) / 2) * ((endMs - startMs) / 1000);
-      const found = arrivals.filter((atMs) => atMs >= startMs && atMs < endMs).length;
+    for (const { startAtMs, endAtMs, startPerS, endPerS, label } of phases) {
+      const expected = ((startPerS + endPerS) / 2) * ((endAtMs - startAtMs) / 1000);
+      const found = arrivals.filter((atMs) => atMs >= startAtMs && atMs < endAtMs).length;
       assert.ok(
         Math.abs(found - expected) < 5 * Math.sqrt(expected),
         `${pattern} ${label}: ${found}, expected ${expected}`,

@@ -107,8 +107,11 @@ export class LearnedRateLimit implements SharedRateLimit {
     const all = { runs: 1 + ahead.runs, items: items + ahead.items, weight: weight + ahead.weight };
     const amounts = { runs: 1, items, weight: weight * (1 + this.#excess) };
     return kinds.reduce(
-      (latestMs, kind) =>
-        Math.max(latestMs, this.#budgets[kind].readyAtMs(nowMs, amounts[kind], ahead[kind], this.#paceOf(kind, nowMs))),
+      (latestAtMs, kind) =>
+        Math.max(
+          latestAtMs,
+          this.#budgets[kind].readyAtMs(nowMs, amounts[kind], ahead[kind], this.#paceOf(kind, nowMs)),
+        ),
       this.#given.amountsReadyAtMs(nowMs, all),
     );
   }
@@ -129,8 +132,8 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#given.pauses.pause(nowMs, durationMs);
   }
 
-  get pausedUntilMs(): number {
-    return this.#given.pausedUntilMs;
+  get resumesAtMs(): number {
+    return this.#given.resumesAtMs;
   }
 
   pausedMsSince(atMs: number): number {
@@ -295,8 +298,8 @@ class Seat implements RateLimitSeat {
     this.#limit.pause(nowMs, durationMs);
   }
 
-  get pausedUntilMs(): number {
-    return this.#limit.pausedUntilMs;
+  get resumesAtMs(): number {
+    return this.#limit.resumesAtMs;
   }
 
   pausedMsSince(atMs: number): number {

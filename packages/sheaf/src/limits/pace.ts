@@ -19,16 +19,16 @@ const widened = 1.4;
 export class Pace {
   #perMs: number = Infinity;
   /** The last refusal. */
-  #sinceMs: number = -Infinity;
+  #changedAtMs: number = -Infinity;
   #accepted = 0;
   readonly #spans: { readonly accepted: number; readonly ms: number }[] = [];
 
   /** Infinity before the second refusal: the first says when the bucket is empty, not how fast it is filled. */
   at(nowMs: number): number {
     if (this.#perMs === Infinity) return Infinity;
-    const sinceMs = nowMs - this.#sinceMs;
-    const grown = 1 + (sinceMs / growingMs) ** 2;
-    return this.#perMs * grown * doubled(Math.max(0, sinceMs - steadyMs) / widenedMs);
+    const keptMs = nowMs - this.#changedAtMs;
+    const grown = 1 + (keptMs / growingMs) ** 2;
+    return this.#perMs * grown * doubled(Math.max(0, keptMs - steadyMs) / widenedMs);
   }
 
   /** The service says that there is plenty. */
@@ -43,12 +43,12 @@ export class Pace {
 
   refused(sentAtMs: number, nowMs: number): void {
     // Sent before the last refusal was known: the same one.
-    if (sentAtMs <= this.#sinceMs) return;
+    if (sentAtMs <= this.#changedAtMs) return;
     const before = this.at(nowMs);
-    const ms = nowMs - this.#sinceMs;
+    const ms = nowMs - this.#changedAtMs;
     const accepted = this.#accepted;
     this.#accepted = 0;
-    this.#sinceMs = nowMs;
+    this.#changedAtMs = nowMs;
     if (accepted === 0 || ms === Infinity) return void (this.#perMs = before / 2);
     const last = accepted / ms;
     if (last < tightened * this.#perMs || last > widened * this.#perMs) this.#spans.length = 0;

@@ -4,7 +4,7 @@ import type { Amounts } from "../core/contract/rate-limit.ts";
 interface Want {
   readonly items: number;
   readonly weight: number;
-  readonly untilMs: number;
+  readonly endsAtMs: number;
 }
 
 /** One who could go and does not, because its policy holds, keeps no other waiting for longer. */
@@ -46,7 +46,7 @@ export class Turns {
 
   /** It may go at that moment, which may be past. */
   look(turn: Turn, nowMs: number, readyAtMs: number, items: number, weight: number): void {
-    turn.want = readyAtMs > nowMs ? { items, weight, untilMs: readyAtMs + patienceMs } : undefined;
+    turn.want = readyAtMs > nowMs ? { items, weight, endsAtMs: readyAtMs + patienceMs } : undefined;
   }
 
   went(turn: Turn, weight: number): void {
@@ -62,7 +62,7 @@ export class Turns {
     const own = this.#servedOf(turn);
     for (const other of this.#all) {
       const { want } = other;
-      if (other === turn || want === undefined || want.untilMs < nowMs || this.#servedOf(other) >= own) continue;
+      if (other === turn || want === undefined || want.endsAtMs < nowMs || this.#servedOf(other) >= own) continue;
       ahead.runs++;
       ahead.items += want.items;
       ahead.weight += want.weight;
@@ -72,7 +72,7 @@ export class Turns {
 
   /** Whether one of them waits for the limit. */
   areWaiting(nowMs: number): boolean {
-    for (const { want } of this.#all) if (want !== undefined && want.untilMs >= nowMs) return true;
+    for (const { want } of this.#all) if (want !== undefined && want.endsAtMs >= nowMs) return true;
     return false;
   }
 

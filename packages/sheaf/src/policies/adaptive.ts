@@ -61,10 +61,10 @@ class Adaptive implements Policy {
 
   arrived({ nowMs, arrivals, waiting }: QueueView): void {
     this.#depth += 0.1 * (waiting - this.#depth);
-    const lastMs = this.#lastArrivalAtMs;
+    const lastAtMs = this.#lastArrivalAtMs;
     this.#lastArrivalAtMs = nowMs;
-    if (lastMs === undefined) return;
-    const gapMs = (nowMs - lastMs) / arrivals;
+    if (lastAtMs === undefined) return;
+    const gapMs = (nowMs - lastAtMs) / arrivals;
     if (this.#slowGapMs === 0) this.#fastGapMs = this.#slowGapMs = gapMs;
     this.#fastGapMs += Math.min(1, 0.2 * arrivals) * (gapMs - this.#fastGapMs);
     this.#slowGapMs += Math.min(1, 0.01 * arrivals) * (gapMs - this.#slowGapMs);
@@ -76,7 +76,7 @@ class Adaptive implements Policy {
     if (this.#sizeLimit === 0) this.#sizeLimit = this.#largest;
     const limit = Math.max(1, Math.min(this.#sizeLimit, this.#largest));
     const endsAtMs = oldestAtMs + Math.min(this.#windowMs, this.#widestMs);
-    if (waiting < limit && nowMs < endsAtMs) return { waitUntilMs: endsAtMs };
+    if (waiting < limit && nowMs < endsAtMs) return { askAgainAtMs: endsAtMs };
     const run = Math.min(waiting, limit);
     return { run, reason: run < maxBatchSize && this.#windowMs > 0 ? "hold" : undefined };
   }

@@ -22,7 +22,7 @@ export function fixedWindow({ trigger = "hybrid" }: FixedWindowOptions = {}): Po
     const endsAtMs = view.oldestAtMs + view.maxWaitMs;
     if (trigger === "time" && view.nowMs >= endsAtMs) releasedAtMs = view.nowMs;
     if (view.nowMs >= endsAtMs || view.oldestAtMs <= releasedAtMs) return { run: view.waiting, reason: "window" };
-    return endsAtMs === Infinity ? "wait" : { waitUntilMs: endsAtMs };
+    return endsAtMs === Infinity ? "wait" : { askAgainAtMs: endsAtMs };
   };
   return {
     name: trigger === "hybrid" ? "fixed-window" : `fixed-window-${trigger}`,

@@ -27,7 +27,7 @@ export interface Policy {
    * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`; for a batch that goes ahead, with the slot that will
    * be free next.
    * - `{ run: k }` dispatches up to k items at once (clamped to 1 … maxBatchSize);
-   * - `{ waitUntilMs }` asks again at that moment, or earlier when something changes;
+   * - `{ askAgainAtMs }` asks again at that moment, or earlier when something changes;
    * - `"wait"` asks again only when something changes (an arrival, a finished batch, a flush).
    *
    * The scheduler applies maxBatchSize, maxWaitMs, weights, rate limits and concurrency; no policy can exceed them.
@@ -45,7 +45,7 @@ export interface Policy {
 
 /** `reason` goes into the batch's record; default `"idle"`, or `"full"` for a full batch. */
 export type Decision =
-  { readonly run: number; readonly reason?: DispatchReason | undefined } | { readonly waitUntilMs: number } | "wait";
+  { readonly run: number; readonly reason?: DispatchReason | undefined } | { readonly askAgainAtMs: number } | "wait";
 
 /** A policy's view of the queue. Times are clock milliseconds. */
 export interface QueueView {

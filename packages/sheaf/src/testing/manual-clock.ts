@@ -20,23 +20,23 @@ export interface ManualClock extends Clock {
 
 /** A clock stepped by hand, for tests: time stands still until it is advanced. */
 export function manualClock({
-  startMs = 0,
+  startAtMs = 0,
 }: {
   /**
    * Milliseconds that it shows first.
    * @default 0
    */
-  readonly startMs?: number | undefined;
+  readonly startAtMs?: number | undefined;
 } = {}): ManualClock {
-  return new SteppedClock(startMs);
+  return new SteppedClock(startAtMs);
 }
 
 class SteppedClock implements ManualClock {
   #nowMs: number;
   readonly #timers = new TimerQueue();
 
-  constructor(startMs: number) {
-    this.#nowMs = startMs;
+  constructor(startAtMs: number) {
+    this.#nowMs = startAtMs;
   }
 
   readonly now = (): number => this.#nowMs;
@@ -69,9 +69,9 @@ class SteppedClock implements ManualClock {
     return this.#timers.size;
   }
 
-  #fireNext(untilMs: number): boolean {
+  #fireNext(endAtMs: number): boolean {
     const nextAtMs = this.#timers.nextAtMs();
-    if (nextAtMs > untilMs) return false;
+    if (nextAtMs > endAtMs) return false;
     this.#nowMs = Math.max(this.#nowMs, nextAtMs);
     this.#timers.fire();
     return true;

@@ -20,15 +20,15 @@ export interface VirtualClock extends Clock {
  * at every run. It knows of nothing but its own timers and promises: code under it must not wait for real input or time.
  */
 export function virtualClock({
-  startMs = 0,
+  startAtMs = 0,
 }: {
   /**
    * Milliseconds that it shows first.
    * @default 0
    */
-  readonly startMs?: number | undefined;
+  readonly startAtMs?: number | undefined;
 } = {}): VirtualClock {
-  return new JumpingClock(startMs);
+  return new JumpingClock(startAtMs);
 }
 
 class JumpingClock implements VirtualClock {
@@ -38,8 +38,8 @@ class JumpingClock implements VirtualClock {
   #running = false;
   #onIdle: (() => void)[] = [];
 
-  constructor(startMs: number) {
-    this.#nowMs = startMs;
+  constructor(startAtMs: number) {
+    this.#nowMs = startAtMs;
   }
 
   // Bound, as a batcher keeps the functions and a caller may destructure them.

@@ -73,7 +73,7 @@ class Simulation {
   #busyMs = 0;
   /** Runs in flight, and since when there have been so many. */
   #inFlight = 0;
-  #inFlightFromMs = 0;
+  #inFlightFromAtMs = 0;
   /** The error that invalid arrivals or costs have thrown. */
   #failure: { readonly error: unknown } | undefined;
 
@@ -212,14 +212,14 @@ class Simulation {
   /** A run has begun, or ended. */
   #count(change: 1 | -1): void {
     const nowMs = this.#clock.now();
-    this.#busyMs += this.#inFlight * (nowMs - this.#inFlightFromMs);
-    this.#inFlightFromMs = nowMs;
+    this.#busyMs += this.#inFlight * (nowMs - this.#inFlightFromAtMs);
+    this.#inFlightFromAtMs = nowMs;
     this.#inFlight += change;
   }
 
   #load(): Load {
     const { slotsNeeded } = this.#batcher.stats();
-    const busyMs = this.#busyMs + this.#inFlight * (this.#clock.now() - this.#inFlightFromMs);
+    const busyMs = this.#busyMs + this.#inFlight * (this.#clock.now() - this.#inFlightFromAtMs);
     return { queued: this.#batcher.pending.queued, busyMs, slotsNeeded: slotsNeeded?.slots };
   }
 

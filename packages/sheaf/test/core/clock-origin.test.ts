@@ -14,8 +14,8 @@ import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, numbers, statuses, values, watch, type Watched } from "../support/rig.js";
 
 /** 40 lists of 5 under a rate limit and a timeout; what each batch was and when, from the clock's start. */
-async function played(startMs: number, policy: Policy) {
-  const clock = manualClock({ startMs });
+async function played(startAtMs: number, policy: Policy) {
+  const clock = manualClock({ startAtMs });
   const batcher = createBatcher<number, number>(
     async (items) => {
       await new Promise<void>((resolve) => clock.after(7, resolve));
@@ -33,7 +33,7 @@ async function played(startMs: number, policy: Policy) {
   );
   const batches: unknown[] = [];
   batcher.subscribe(({ startedAtMs, size, reason, runMs }: BatchRecord) =>
-    batches.push([Math.round(startedAtMs - startMs), size, reason, Math.round(runMs)]),
+    batches.push([Math.round(startedAtMs - startAtMs), size, reason, Math.round(runMs)]),
   );
   for (let call = 0; call < 40; call++) {
     const outcomes = batcher.settle(numbers(5));
@@ -49,8 +49,8 @@ test("a clock may start at any moment, also before 0: batches and figures are th
   for (const policyOf of [greedy, fixedWindow, adaptive, auto]) {
     const expected = await played(0, policyOf());
     assert.ok(expected.batches.length > 10);
-    for (const startMs of [-1_000_000, -333, 2 ** 40]) {
-      assert.deepEqual(await played(startMs, policyOf()), expected, `${policyOf.name} from ${startMs}`);
+    for (const startAtMs of [-1_000_000, -333, 2 ** 40]) {
+      assert.deepEqual(await played(startAtMs, policyOf()), expected, `${policyOf.name} from ${startAtMs}`);
     }
   }
 });

@@ -174,7 +174,7 @@ test("an unknown trigger is a RangeError that shows what it got", () => {
 });
 
 test("whatever the policy says, the oldest item is not held longer than maxWaitMs while a slot is free", async () => {
-  for (const decide of [() => "wait" as const, () => ({ waitUntilMs: Infinity }), () => ({ waitUntilMs: 1e12 })]) {
+  for (const decide of [() => "wait" as const, () => ({ askAgainAtMs: Infinity }), () => ({ askAgainAtMs: 1e12 })]) {
     const { batcher, clock, runs } = heldBatcher({ policy: { name: "stubborn", decide }, maxWaitMs: 25 });
     const startedAtMs = clock.now();
     watchAll(batcher, [1]);
@@ -193,11 +193,11 @@ test("without maxWaitMs a policy may hold until something changes", async () => 
   assert.deepEqual(batches(), []);
 });
 
-test("a policy is asked again at waitUntilMs", async () => {
+test("a policy is asked again at askAgainAtMs", async () => {
   let untilMs = 0;
   const policy: Policy = {
     name: "until",
-    decide: ({ nowMs, waiting }) => (nowMs >= untilMs ? { run: waiting } : { waitUntilMs: untilMs }),
+    decide: ({ nowMs, waiting }) => (nowMs >= untilMs ? { run: waiting } : { askAgainAtMs: untilMs }),
   };
   const { batcher, clock, runs } = heldBatcher({ policy });
   untilMs = clock.now() + 40;

@@ -10,7 +10,7 @@ const limitOf = (policy: Trained): number => {
 };
 const windowOf = (policy: Trained): number => {
   const decision = policy.decide(view({ nowMs: 0, maxWaitMs: 40 }));
-  return typeof decision === "object" && "waitUntilMs" in decision ? decision.waitUntilMs : 0;
+  return typeof decision === "object" && "askAgainAtMs" in decision ? decision.askAgainAtMs : 0;
 };
 
 test("quiet traffic is not held and may fill a whole batch", () => {

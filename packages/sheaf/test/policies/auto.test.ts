@@ -52,8 +52,8 @@ test("callers who come back together are waited for: closed loops do not lock in
   }
   policy.arrived!(view({ nowMs: (nowMs += 0.05), waiting: 1, arrivals: 1 }));
   const decision = policy.decide(view({ nowMs, waiting: 1 }));
-  assert.ok(typeof decision === "object" && "waitUntilMs" in decision, "held for the other three");
-  assert.ok(decision.waitUntilMs <= nowMs + 5.1, "for at most s(0) / 2");
+  assert.ok(typeof decision === "object" && "askAgainAtMs" in decision, "held for the other three");
+  assert.ok(decision.askAgainAtMs <= nowMs + 5.1, "for at most s(0) / 2");
 });
 
 test("several slots do not grab crumbs: a few items wait for their share of a run", () => {
@@ -64,22 +64,22 @@ test("several slots do not grab crumbs: a few items wait for their share of a ru
     if (i % 4 === 3) policy.observe(record(4, 42), nowMs);
   }
   const decision = policy.decide(view({ nowMs, slots: 8, freeSlots: 3, outstanding: 20 }));
-  assert.ok(typeof decision === "object" && "waitUntilMs" in decision, JSON.stringify(decision));
-  assert.ok(decision.waitUntilMs < nowMs + 20, "for a fraction of a run");
+  assert.ok(typeof decision === "object" && "askAgainAtMs" in decision, JSON.stringify(decision));
+  assert.ok(decision.askAgainAtMs < nowMs + 20, "for a fraction of a run");
 });
 
 test("nothing is held past maxWaitMs", () => {
   const policy = trained(auto({ latencyBudgetMs: 500 }), 10, 0.3);
   const decision = policy.decide(view({ nowMs: 50_000, maxWaitMs: 3 }));
-  assert.ok(typeof decision === "object" && "waitUntilMs" in decision && decision.waitUntilMs === 50_003);
+  assert.ok(typeof decision === "object" && "askAgainAtMs" in decision && decision.askAgainAtMs === 50_003);
   assert.equal(runs(policy.decide(view({ nowMs: 50_003, oldestAtMs: 50_000, maxWaitMs: 3 }))), 1);
 });
 
 test("a latency budget is used up, less the run", () => {
   const policy = trained(auto({ latencyBudgetMs: 150 }), 40, 0.5);
   const decision = policy.decide(view({ nowMs: 50_000 }));
-  assert.ok(typeof decision === "object" && "waitUntilMs" in decision);
-  assert.ok(decision.waitUntilMs > 50_060 && decision.waitUntilMs < 50_110, String(decision.waitUntilMs));
+  assert.ok(typeof decision === "object" && "askAgainAtMs" in decision);
+  assert.ok(decision.askAgainAtMs > 50_060 && decision.askAgainAtMs < 50_110, String(decision.askAgainAtMs));
 });
 
 test("a slow first run of a size does not keep larger batches away for good", () => {
@@ -135,7 +135,7 @@ test("for any input, it runs at least one item or names a finite moment ahead", 
       assert.ok(typeof decision === "object", `seed ${seed}: ${String(decision)}`);
       if ("run" in decision)
         assert.ok(decision.run >= 1 && decision.run <= waiting, `seed ${seed}: run ${decision.run}`);
-      else assert.ok(decision.waitUntilMs > nowMs && decision.waitUntilMs < nowMs + 1e4, `seed ${seed}`);
+      else assert.ok(decision.askAgainAtMs > nowMs && decision.askAgainAtMs < nowMs + 1e4, `seed ${seed}`);
     }
   }
 });

@@ -108,7 +108,7 @@ const mostReentries = 40;
 
 class Simulation {
   readonly #scenario: Scenario;
-  readonly #clock = manualClock({ startMs: 1_000 });
+  readonly #clock = manualClock({ startAtMs: 1_000 });
   readonly #random: () => number;
   readonly #checker: Checker;
   readonly #batcher: Batcher<Item, Result>;
@@ -698,10 +698,10 @@ function policyOf(name: PolicyName, random: () => number): Policy {
     decide: ({ nowMs, waiting, maxBatchSize }) => {
       const odd = random();
       if (odd < 0.3) return { run: waiting };
-      if (odd < 0.5) return { waitUntilMs: nowMs + Math.floor(random() * 40) - 5 };
+      if (odd < 0.5) return { askAgainAtMs: nowMs + Math.floor(random() * 40) - 5 };
       if (odd < 0.7) return "wait";
       if (odd < 0.75) return { run: [0, -1, Number.NaN, Infinity, 1.5][Math.floor(random() * 5)]! };
-      if (odd < 0.8) return { waitUntilMs: [Number.NaN, Infinity, -Infinity][Math.floor(random() * 3)]! };
+      if (odd < 0.8) return { askAgainAtMs: [Number.NaN, Infinity, -Infinity][Math.floor(random() * 3)]! };
       if (odd < 0.81) return undefined as never;
       return { run: Math.ceil(random() * maxBatchSize) };
     },

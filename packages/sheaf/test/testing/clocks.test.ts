@@ -52,7 +52,7 @@ test("a cancelled timer never fires and does not move the clock", async () => {
 });
 
 test("a virtual clock can be used again after it was idle, and never goes back", async () => {
-  const clock = virtualClock({ startMs: 100 });
+  const clock = virtualClock({ startAtMs: 100 });
   await clock.sleep(5);
   await clock.idle();
   clock.at(3, () => assert.equal(clock.now(), 105));

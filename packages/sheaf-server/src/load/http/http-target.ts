@@ -30,7 +30,7 @@ const maxIdleMs = 3000;
  */
 export function httpTarget({ url, requests, headerAt, maxConnections = 1024 }: HttpTargetOptions): Target {
   const open = new Set<Connection>();
-  const idle: { connection: Connection; sinceMs: number }[] = [];
+  const idle: { connection: Connection; idleAtMs: number }[] = [];
   let waiting: Waiting[] = [];
   let nextWaiting = 0;
   let waited = 0;
@@ -48,7 +48,7 @@ export function httpTarget({ url, requests, headerAt, maxConnections = 1024 }: H
 
   function takeConnection(): Connection {
     for (let entry = idle.pop(); entry !== undefined; entry = idle.pop()) {
-      if (performance.now() - entry.sinceMs <= maxIdleMs) return entry.connection;
+      if (performance.now() - entry.idleAtMs <= maxIdleMs) return entry.connection;
       open.delete(entry.connection);
       entry.connection.destroy();
     }
@@ -58,7 +58,7 @@ export function httpTarget({ url, requests, headerAt, maxConnections = 1024 }: H
   }
 
   function onFree(connection: Connection, usable: boolean): void {
-    if (usable) idle.push({ connection, sinceMs: performance.now() });
+    if (usable) idle.push({ connection, idleAtMs: performance.now() });
     else {
       open.delete(connection);
       const position = idle.findIndex((entry) => entry.connection === connection);

@@ -78,8 +78,8 @@ async function untilReady(
   words: () => string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const untilMs = performance.now() + readyWithinMs;
-  while (performance.now() < untilMs) {
+  const giveUpAtMs = performance.now() + readyWithinMs;
+  while (performance.now() < giveUpAtMs) {
     signal?.throwIfAborted();
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) {
       const how = child.signalCode ?? `code ${child.exitCode}`;

@@ -15,7 +15,7 @@ export async function inferLongList(
   options: InferOptions & { readonly timeoutMs: number },
 ): Promise<PromiseSettledResult<Served>[]> {
   const pieceSize = Math.max(1, Math.floor(model.settings.queueMaxSize / 4));
-  const deadlineMs = performance.now() + options.timeoutMs;
+  const deadlineAtMs = performance.now() + options.timeoutMs;
   const outcomes: PromiseSettledResult<Served>[] = [];
   let next = 0;
   let hasFailed = false;
@@ -36,7 +36,7 @@ export async function inferLongList(
   const infer = async (piece: readonly unknown[], isFirst: boolean): Promise<PromiseSettledResult<Served>[]> => {
     for (;;) {
       options.signal?.throwIfAborted();
-      const timeoutMs = deadlineMs - performance.now();
+      const timeoutMs = deadlineAtMs - performance.now();
       if (timeoutMs <= 0) throw new BatcherError("TIMEOUT", "", { timeoutMs: options.timeoutMs, waiting: true });
       try {
         return await model.inferAll(piece, { ...options, timeoutMs });

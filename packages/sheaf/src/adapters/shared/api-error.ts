@@ -77,8 +77,8 @@ export function retryAfterMsOf(headers: HeadersLike | undefined, mostMs: number 
   const ms = numberOf(headerOf(headers, "retry-after-ms"));
   const after = headerOf(headers, "retry-after");
   const seconds = numberOf(after);
-  const dateMs = after === undefined || seconds !== undefined ? Number.NaN : Date.parse(after);
-  const asked = ms ?? (seconds === undefined ? dateMs - Date.now() : seconds * 1000);
+  const dateAtMs = after === undefined || seconds !== undefined ? Number.NaN : Date.parse(after);
+  const asked = ms ?? (seconds === undefined ? dateAtMs - Date.now() : seconds * 1000);
   return Number.isNaN(asked) ? undefined : Math.min(mostMs, Math.max(1, asked));
 }
 

@@ -10,7 +10,7 @@ export class ServiceHealth {
   readonly budget: RetryBudget;
   readonly outage: OutagePause;
   successes = 0;
-  pausedUntilMs: number = -Infinity;
+  resumesAtMs: number = -Infinity;
 
   /** `share`: retries that each success pays for. */
   constructor(share: number | undefined, random: () => number) {
@@ -60,7 +60,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
   const health = options.health ?? new ServiceHealth(options.budget, random);
   const { budget, outage } = health;
   const pause = (durationMs: number, context: BatchContext): void => {
-    health.pausedUntilMs = Math.max(health.pausedUntilMs, clock.now() + durationMs);
+    health.resumesAtMs = Math.max(health.resumesAtMs, clock.now() + durationMs);
     context.pause(durationMs);
   };
   return async (items, context) => {
@@ -93,7 +93,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         successesBefore = health.successes;
         // Meanwhile another batch may get a longer pause.
         await wait(waitMs, context, clock);
-        while (clock.now() < health.pausedUntilMs) await wait(health.pausedUntilMs - clock.now(), context, clock);
+        while (clock.now() < health.resumesAtMs) await wait(health.resumesAtMs - clock.now(), context, clock);
         if (isRefused && !isCrowdedOut && health.successes > successesBefore) budget.refund();
         context.countRun();
       }

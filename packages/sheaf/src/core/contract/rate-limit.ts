@@ -53,7 +53,7 @@ export interface RateLimitSeat {
   /** Nothing goes for `durationMs`. */
   pause(nowMs: number, durationMs: number): void;
   /** End of the latest pause. */
-  readonly pausedUntilMs: number;
+  readonly resumesAtMs: number;
   /** Length of the pauses since then, with the rest of the one that is going on. */
   pausedMsSince(atMs: number): number;
   /** The batcher has closed. */

@@ -71,7 +71,7 @@ export class Decisions<In, Out> {
     nowMs: number,
     freeSlots: number,
     dropped: boolean,
-  ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
+  ): { run: number; reason: DispatchReason } | { askAgainAtMs: number } {
     const { capacity, waiting, oldestAtMs, withImmediate, isAlone } = preview;
     if (withImmediate) return { run: capacity, reason: "immediate" };
     if (group.released > 0) return { run: capacity, reason: group.releasedBy };
@@ -93,13 +93,13 @@ export class Decisions<In, Out> {
     const windowEndsAtMs = oldestAtMs + this.#settings.maxWaitMs;
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
-    if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
+    if (decision === "wait" && !dropped) return { askAgainAtMs: windowEndsAtMs };
     // After a drop there is no time to hold the rest, or arrivals could be dropped one after the other forever.
     const lastChanceAtMs = dropped
       ? nowMs
       : this.#shedding.lastChanceAtMs(deadlineAtMs, this.#nextMs(Math.min(waiting, capacity)));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
-    return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
+    return { askAgainAtMs: Math.min(decision.askAgainAtMs, windowEndsAtMs, lastChanceAtMs) };
   }
 
   #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
@@ -144,7 +144,7 @@ export class GuardedPolicy {
     if (decision === "wait") return decision;
     if (typeof decision === "object" && decision !== null) {
       if ("run" in decision) return decision;
-      if (typeof decision.waitUntilMs === "number" && decision.waitUntilMs > view.nowMs) return decision;
+      if (typeof decision.askAgainAtMs === "number" && decision.askAgainAtMs > view.nowMs) return decision;
     }
     return { run: view.waiting };
   }

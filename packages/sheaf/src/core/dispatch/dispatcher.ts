@@ -134,12 +134,12 @@ export class Dispatcher<In, Out> {
    */
   aheadAtMs(cost: CostModel): number {
     if (this.#executor.reportsStart !== true) return -Infinity;
-    const momentsMs = this.#runs.map((run) => {
+    const momentsAtMs = this.#runs.map((run) => {
       if (!run.hasBegun) return Infinity;
       const expectedMs = expectedMsOf(run, cost);
       return run.beganAtMs + expectedMs - Math.max(leastLeadMs, leadShare * expectedMs);
     });
-    return momentsMs.sort((a, b) => a - b)[this.inFlight - this.#settings.concurrency]!;
+    return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.#settings.concurrency]!;
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */

@@ -58,7 +58,7 @@ export class LearnedConcurrency {
   #probed = 0;
   #pause = 0;
   #pauseAfter = firstPause;
-  #quietUntilMs = -Infinity;
+  #quietEndsAtMs = -Infinity;
   /** The number before fewer were tried. */
   #before = 0;
   #look = firstLook;
@@ -98,7 +98,7 @@ export class LearnedConcurrency {
   }
 
   #failed(nowMs: number, isOwn: boolean): void {
-    this.#quietUntilMs = nowMs + afterFailureMs;
+    this.#quietEndsAtMs = nowMs + afterFailureMs;
     // What a batcher had before it learned anything is safe.
     if (isOwn && this.limit > this.#start) this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
   }
@@ -152,7 +152,7 @@ export class LearnedConcurrency {
       this.#before = limit;
       return this.#set(Math.floor(share * limit), "probe", nowMs);
     }
-    if (!mayRise || nowMs < this.#quietUntilMs) return;
+    if (!mayRise || nowMs < this.#quietEndsAtMs) return;
     // As many have run before, and did not wait for each other.
     const proven = Math.min(target, contention.most, highest);
     if (limit < 0.95 * proven) return this.#set(Math.min(proven, 2 * limit), "demand", nowMs);

@@ -26,7 +26,7 @@ export function putBack<In>(
   { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
 ): void {
   const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
-    deadlineAtMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= pace.pausedUntilMs;
+    deadlineAtMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= pace.resumesAtMs;
   const isOver = (chunk: Chunk<In>, index: number): boolean =>
     chunk.settlers[index] !== undefined &&
     ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
@@ -43,6 +43,6 @@ export function putBack<In>(
   endIn(batch);
   entrance.rejoin(batch);
   queue.putBack(batch, group, batchId);
-  const isDue = settlement.cancellation.nextDeadlineAtMs <= pace.pausedUntilMs;
+  const isDue = settlement.cancellation.nextDeadlineAtMs <= pace.resumesAtMs;
   if (isDue || pace.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
 }

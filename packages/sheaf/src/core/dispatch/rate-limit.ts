@@ -42,7 +42,7 @@ export class RateLimiter implements RateLimitSeat {
   }
 
   amountsReadyAtMs(nowMs: number, amounts: Amounts): number {
-    let readyAtMs = this.pauses.untilMs;
+    let readyAtMs = this.pauses.endsAtMs;
     for (const { kind, window } of this.#windows)
       readyAtMs = Math.max(readyAtMs, window.readyAtMs(nowMs, amounts[kind], this.share));
     return readyAtMs;
@@ -57,9 +57,9 @@ export class RateLimiter implements RateLimitSeat {
   }
 
   pause(nowMs: number, durationMs: number): void {
-    const { untilMs } = this.pauses;
+    const { endsAtMs } = this.pauses;
     this.pauses.pause(nowMs, durationMs);
-    if (this.pauses.untilMs > untilMs) this.refused(nowMs);
+    if (this.pauses.endsAtMs > endsAtMs) this.refused(nowMs);
   }
 
   /** The service asked for a pause although the limits were kept: they get a margin. */
@@ -67,8 +67,8 @@ export class RateLimiter implements RateLimitSeat {
     for (const { window } of this.#windows) window.refused(nowMs);
   }
 
-  get pausedUntilMs(): number {
-    return this.pauses.untilMs;
+  get resumesAtMs(): number {
+    return this.pauses.endsAtMs;
   }
 
   pausedMsSince(atMs: number): number {
@@ -129,8 +129,8 @@ const longest = 0.1;
 const takenBackPerPeriod = longer / 20;
 
 interface Part {
-  readonly fromMs: number;
-  untilMs: number;
+  readonly beganAtMs: number;
+  endsAtMs: number;
   amount: number;
 }
 
@@ -175,7 +175,7 @@ export class Window {
     for (const part of this.#parts) {
       if (freed >= missing) break;
       freed += part.amount;
-      if (freed >= missing) return part.untilMs + this.#keptMs(nowMs);
+      if (freed >= missing) return part.endsAtMs + this.#keptMs(nowMs);
     }
     return nowMs;
   }
@@ -191,11 +191,11 @@ export class Window {
     this.#leave(nowMs);
     if (amount < 0) return this.#takeBack(-amount);
     const last = this.#parts.at(-1);
-    if (last !== undefined && nowMs - last.fromMs < this.#perMs / partsOfPeriod) {
+    if (last !== undefined && nowMs - last.beganAtMs < this.#perMs / partsOfPeriod) {
       last.amount += amount;
-      last.untilMs = Math.max(last.untilMs, nowMs);
+      last.endsAtMs = Math.max(last.endsAtMs, nowMs);
     } else {
-      this.#parts.push({ fromMs: nowMs, untilMs: nowMs, amount });
+      this.#parts.push({ beganAtMs: nowMs, endsAtMs: nowMs, amount });
     }
     this.#sum += amount;
   }
@@ -225,7 +225,7 @@ export class Window {
   #leave(nowMs: number): void {
     const keptMs = this.#keptMs(nowMs);
     let gone = 0;
-    while (gone < this.#parts.length && this.#parts[gone]!.untilMs + keptMs <= nowMs)
+    while (gone < this.#parts.length && this.#parts[gone]!.endsAtMs + keptMs <= nowMs)
       this.#sum -= this.#parts[gone++]!.amount;
     if (gone > 0) this.#parts.splice(0, gone);
     if (this.#parts.length === 0) this.#sum = 0;
@@ -238,33 +238,33 @@ const maxKept = 1024;
 /** The pauses that a service has asked for. */
 export class Pauses {
   /** End of the latest. */
-  untilMs: number = -Infinity;
+  endsAtMs: number = -Infinity;
   /** In order, none touching the next. */
-  readonly #pauses: { readonly fromMs: number; untilMs: number }[] = [];
+  readonly #pauses: { readonly beganAtMs: number; endsAtMs: number }[] = [];
 
   /** Pauses for a finite number of milliseconds > 0; anything else is ignored. */
   pause(nowMs: number, durationMs: unknown): void {
     if (typeof durationMs !== "number" || !Number.isFinite(durationMs) || durationMs <= 0) return;
-    const untilMs = nowMs + durationMs;
-    if (untilMs <= this.untilMs) return;
+    const endsAtMs = nowMs + durationMs;
+    if (endsAtMs <= this.endsAtMs) return;
     const last = this.#pauses.at(-1);
-    if (last !== undefined && nowMs <= last.untilMs) last.untilMs = untilMs;
-    else this.#pauses.push({ fromMs: nowMs, untilMs });
+    if (last !== undefined && nowMs <= last.endsAtMs) last.endsAtMs = endsAtMs;
+    else this.#pauses.push({ beganAtMs: nowMs, endsAtMs });
     if (this.#pauses.length > maxKept) this.#pauses.shift();
-    this.untilMs = untilMs;
+    this.endsAtMs = endsAtMs;
   }
 
   /** Their length since then, with the rest of the one that is going on. */
   since(atMs: number): number {
     let sum = 0;
-    for (let i = this.#pauses.length - 1; i >= 0 && this.#pauses[i]!.untilMs > atMs; i--)
-      sum += this.#pauses[i]!.untilMs - Math.max(atMs, this.#pauses[i]!.fromMs);
+    for (let i = this.#pauses.length - 1; i >= 0 && this.#pauses[i]!.endsAtMs > atMs; i--)
+      sum += this.#pauses[i]!.endsAtMs - Math.max(atMs, this.#pauses[i]!.beganAtMs);
     return sum;
   }
 
   /** How long all pauses together have lasted so far. */
   spentMs(nowMs: number): number {
-    return this.since(-Infinity) - Math.max(0, this.untilMs - nowMs);
+    return this.since(-Infinity) - Math.max(0, this.endsAtMs - nowMs);
   }
 }
 
@@ -281,8 +281,8 @@ export class Pace {
     this.seat = seat;
   }
 
-  get pausedUntilMs(): number {
-    return this.seat?.pausedUntilMs ?? -Infinity;
+  get resumesAtMs(): number {
+    return this.seat?.resumesAtMs ?? -Infinity;
   }
 
   pausedMsSince(atMs: number): number {

@@ -276,7 +276,7 @@ export class Scheduler<In, Out> {
     const takesAlone = !goes && queue.alone > 0;
     const run = goes ? Math.min(decision.run, capacity) : 1;
     const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
-    if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
+    if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     seat?.spend(nowMs, batch.count, weight);
     group.held = false;

@@ -29,7 +29,7 @@ interface Mark {
  */
 export class StandingOverload<In> {
   /** Since when it stands; undefined while it does not. */
-  sinceMs: number | undefined;
+  beganAtMs: number | undefined;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
   readonly #cost: CostModel;
@@ -37,7 +37,7 @@ export class StandingOverload<In> {
   /** A slot was free since the last look, and no batch could go. */
   #wasIdle = false;
   /** No item counts as waiting before the first look after that. */
-  #heldUntilMs = -Infinity;
+  #heldAtMs = -Infinity;
   /** The last look at which an item had waited for more than one full run. */
   #pressedAtMs = -Infinity;
   /** When that began. */
@@ -65,17 +65,17 @@ export class StandingOverload<In> {
     const { size } = this.#queue;
     if (this.#wasIdle) {
       this.#wasIdle = false;
-      this.#heldUntilMs = nowMs;
+      this.#heldAtMs = nowMs;
       return this.#end();
     }
     if (size <= this.#maxBatchSize || this.#cost.batches < 4) return this.#end();
     const runMs = this.#cost.at(this.#maxBatchSize);
-    const waitedMs = nowMs - Math.max(group.oldestAtMs(), this.#heldUntilMs);
+    const waitedMs = nowMs - Math.max(group.oldestAtMs(), this.#heldAtMs);
     if (waitedMs > runMs) this.#pressedAtMs = nowMs;
     // Other groups may have older items.
     else if (nowMs - this.#pressedAtMs > fullRuns * runMs) return this.#end();
     this.#look(nowMs, runMs);
-    if (this.sinceMs === undefined) return false;
+    if (this.beganAtMs === undefined) return false;
     const limitMs = this.#limitMs(runMs);
     group.tooOldAtMs = nowMs - limitMs;
     return waitedMs > limitMs;
@@ -90,10 +90,10 @@ export class StandingOverload<In> {
 
   view(nowMs: number): BatcherStats["overload"] {
     // Nothing looks when nothing waits.
-    if (this.sinceMs === undefined || this.#queue.size === 0 || this.#wasIdle) return null;
+    if (this.beganAtMs === undefined || this.#queue.size === 0 || this.#wasIdle) return null;
     const perS = 1000 / Math.max(1, this.#last.atMs - this.#first!.atMs);
     return {
-      forMs: nowMs - this.sinceMs,
+      forMs: nowMs - this.beganAtMs,
       arrivedPerS: (this.#last.arrived - this.#first!.arrived) * perS,
       servedPerS: (this.#last.served - this.#first!.served) * perS,
     };
@@ -114,13 +114,13 @@ export class StandingOverload<In> {
     const limitMs = fullRuns * runMs;
     const { atMs, served } = this.#lastArrival;
     if (nowMs - atMs > limitMs && mark.served - served > servedAlone) return void this.#end();
-    if (this.sinceMs !== undefined || this.#growing < growingRuns || nowMs - this.#grewAtMs > limitMs) return;
-    if (growthOf(first, mark) > deviations * Math.sqrt(mark.arrived - first.arrived)) this.sinceMs = nowMs;
+    if (this.beganAtMs !== undefined || this.#growing < growingRuns || nowMs - this.#grewAtMs > limitMs) return;
+    if (growthOf(first, mark) > deviations * Math.sqrt(mark.arrived - first.arrived)) this.beganAtMs = nowMs;
   }
 
   #end(): false {
     if (this.#first === undefined) return false;
-    this.#first = this.sinceMs = undefined;
+    this.#first = this.beganAtMs = undefined;
     this.#growing = 0;
     return false;
   }

@@ -63,7 +63,7 @@ export class RollingHistogram {
   /** Newest first; made when something falls into it: a batcher that lives for one request needs only one. */
   readonly #slices: (Histogram | undefined)[] = new Array<undefined>(slices);
   /** Of the newest. */
-  #endMs = -Infinity;
+  #endsAtMs = -Infinity;
 
   record(nowMs: number, durationMs: number, times?: number): void {
     this.#advance(nowMs);
@@ -79,10 +79,10 @@ export class RollingHistogram {
 
   /** Makes room for the slices that have begun. */
   #advance(nowMs: number): void {
-    if (nowMs < this.#endMs) return;
-    const endMs = (Math.floor(nowMs / sliceMs) + 1) * sliceMs;
-    const begun = (endMs - this.#endMs) / sliceMs;
+    if (nowMs < this.#endsAtMs) return;
+    const endsAtMs = (Math.floor(nowMs / sliceMs) + 1) * sliceMs;
+    const begun = (endsAtMs - this.#endsAtMs) / sliceMs;
     this.#slices.copyWithin(begun, 0).fill(undefined, 0, begun);
-    this.#endMs = endMs;
+    this.#endsAtMs = endsAtMs;
   }
 }

@@ -243,8 +243,8 @@ export class Chunk<In = unknown> {
   firstDeadlineAtMs(): number {
     // Where each entry's deadline is after that of the one before it: entries that were taken leave the lower bound behind.
     const isAscending = this.latestDeadlineAtMs < Infinity;
-    const firstMs = (isAscending && this.deadlinesAtMs?.[this.#firstLive()]) || Infinity;
-    return firstMs < Infinity ? firstMs : this.earliestDeadlineAtMs;
+    const firstAtMs = (isAscending && this.deadlinesAtMs?.[this.#firstLive()]) || Infinity;
+    return firstAtMs < Infinity ? firstAtMs : this.earliestDeadlineAtMs;
   }
 
   arriveAt(index: number, atMs: number): void {

@@ -56,12 +56,12 @@ export class Group<In = unknown> {
 
   /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
   firstDeadlineAtMs(): number {
-    let firstMs = Infinity;
+    let firstAtMs = Infinity;
     for (const { head, blocked } of this.laneQueues) {
-      if (head !== undefined) firstMs = Math.min(firstMs, head.firstDeadlineAtMs());
-      for (const { chunk } of blocked?.ready ?? []) firstMs = Math.min(firstMs, chunk.earliestDeadlineAtMs);
+      if (head !== undefined) firstAtMs = Math.min(firstAtMs, head.firstDeadlineAtMs());
+      for (const { chunk } of blocked?.ready ?? []) firstAtMs = Math.min(firstAtMs, chunk.earliestDeadlineAtMs);
     }
-    return firstMs;
+    return firstAtMs;
   }
 
   oldestAtMs(): number {

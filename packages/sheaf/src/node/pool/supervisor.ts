@@ -30,7 +30,7 @@ interface Place {
   readonly index: number;
   instance: Instance;
   /** When its instance took this place. */
-  sinceMs: number;
+  servesFromAtMs: number;
   successor: Instance | undefined;
   /** Set while it is empty, until its next instance starts. */
   pause: { readonly endsAtMs: number; readonly error: Error; cancel(): void } | undefined;
@@ -64,7 +64,7 @@ export class Supervisor {
       this.#places.push({
         index,
         instance: this.#open("serving", index),
-        sinceMs: clock.now(),
+        servesFromAtMs: clock.now(),
         successor: undefined,
         pause: undefined,
         wasReady: false,
@@ -152,10 +152,10 @@ export class Supervisor {
   }
 
   /** A successor is loaded beside the worn-out instance, one in the whole pool at a time: memory for one copy more. */
-  #isWornOut({ instance, sinceMs, successor }: Place): boolean {
+  #isWornOut({ instance, servesFromAtMs, successor }: Place): boolean {
     const { recycleAfterBatches, maxMemoryBytes } = this.#options;
     if (successor !== undefined || this.#isOver || !instance.serves) return false;
-    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= minServiceMs;
+    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - servesFromAtMs >= minServiceMs;
     if (instance.batches < recycleAfterBatches && !tooBig) return false;
     return this.#places.every((place) => place.successor === undefined);
   }
@@ -173,7 +173,7 @@ export class Supervisor {
   #takeOver(place: Place, successor: Instance): void {
     place.instance.drain();
     place.instance = successor;
-    place.sinceMs = this.#clock.now();
+    place.servesFromAtMs = this.#clock.now();
     place.successor = undefined;
     successor.role = "serving";
   }
@@ -239,7 +239,7 @@ export class Supervisor {
     this.restarts++;
     place.pause = undefined;
     place.instance = this.#open("serving", place.index);
-    place.sinceMs = this.#clock.now();
+    place.servesFromAtMs = this.#clock.now();
   }
 
   /** A hung thread has ended after all: a place that waited for that may be filled. */

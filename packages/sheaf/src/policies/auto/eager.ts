@@ -39,16 +39,16 @@ export function eagerLateShare(cost: CostModel, { perMs, slots, maxBatchSize, wi
   let late = 0;
   for (let run = 0; run < eagerBatches; run++) {
     const slot = freeAtMs.indexOf(Math.min(...freeAtMs));
-    const startMs = Math.max(freeAtMs[slot]!, arrivedAtMs[taken] ?? nextAtMs);
+    const startAtMs = Math.max(freeAtMs[slot]!, arrivedAtMs[taken] ?? nextAtMs);
     // More comes than is served: there would be no end to it, also where one batch takes all that waits.
-    for (; nextAtMs <= startMs; nextAtMs += gapMs())
+    for (; nextAtMs <= startAtMs; nextAtMs += gapMs())
       if (arrivedAtMs.push(nextAtMs) - taken > eagerBatches * packetsPerBatch) return 1;
     const packets = Math.min(most, arrivedAtMs.length - taken);
-    const endMs = startMs + cost.at(packets * packet) * Math.max(0, 1 + cost.noise * normal());
-    freeAtMs[slot] = endMs;
+    const endAtMs = startAtMs + cost.at(packets * packet) * Math.max(0, 1 + cost.noise * normal());
+    freeAtMs[slot] = endAtMs;
     if (run === eagerSettling) settled = taken;
     for (const end = taken + packets; taken < end; taken++)
-      if (run >= eagerSettling && endMs - arrivedAtMs[taken]! > withinMs) late++;
+      if (run >= eagerSettling && endAtMs - arrivedAtMs[taken]! > withinMs) late++;
   }
   return late / Math.max(1, taken - settled);
 }

@@ -90,10 +90,10 @@ class Auto implements Policy {
   }
 
   decide(view: QueueView): Decision {
-    const untilMs = this.#holdUntil(view);
-    if (untilMs > view.nowMs) {
+    const holdEndsAtMs = this.#holdUntil(view);
+    if (holdEndsAtMs > view.nowMs) {
       this.#held = true;
-      return { waitUntilMs: untilMs };
+      return { askAgainAtMs: holdEndsAtMs };
     }
     const run = this.#runNow(view);
     const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
@@ -112,14 +112,14 @@ class Auto implements Policy {
     const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs, cost } = view;
     if (waiting >= maxBatchSize || cost.batches === 0) return nowMs;
     const share = Math.min(this.#crowd / slots, this.#overlap.size) - shareSlack;
-    const untilMs = Math.max(
+    const holdEndsAtMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
       this.#latencyBudgetMs === undefined
         ? this.#deadline.until(view, share, this.#arrivals)
         : budgetUntil(view, this.#latencyBudgetMs),
     );
-    return Math.min(untilMs, oldestAtMs + maxWaitMs);
+    return Math.min(holdEndsAtMs, oldestAtMs + maxWaitMs);
   }
 }
 

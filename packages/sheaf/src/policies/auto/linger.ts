@@ -50,30 +50,30 @@ export class Linger {
   /** @param share the items that a slot can expect: with as many here, no other is worth waiting for */
   until({ nowMs, waiting, oldestAtMs, slots, cost }: QueueView, share: number): number {
     const { fixedMs } = cost;
-    const sinceMs = Math.max(oldestAtMs, this.#lastDoneAtMs);
-    if (nowMs >= sinceMs + fixedMs * returnHoldShare) return nowMs;
+    const heldFromAtMs = Math.max(oldestAtMs, this.#lastDoneAtMs);
+    if (nowMs >= heldFromAtMs + fixedMs * returnHoldShare) return nowMs;
     const payingPerMs = (arrivalsToPay * waiting * slots) / fixedMs;
     const least = octaveOf(fixedMs / lookAheadDivisor);
-    let untilMs = nowMs;
+    let holdEndsAtMs = nowMs;
     const firstBack = octaveOf(nowMs - this.#lastDoneAtMs + roundingMs);
     const lastBack = Math.max(firstBack, least);
     const returningPerMs = this.#missing * this.#returns.between(firstBack, lastBack);
     const apartMs = cost.at(waiting) + cost.at(this.#missing);
     const isWorthIt = apartMs > apartOverTogether * cost.at(waiting + this.#missing);
     if (isWorthIt && returningPerMs > payingPerMs && waiting < share) {
-      untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(lastBack), sinceMs + fixedMs * returnHoldShare);
+      holdEndsAtMs = Math.min(this.#lastDoneAtMs + octaveEndMs(lastBack), heldFromAtMs + fixedMs * returnHoldShare);
     }
     const first = octaveOf(nowMs - this.#lastArrivalAtMs + roundingMs);
     const last = Math.max(first, least);
     const arrivingPerMs = this.#gaps.between(first, last);
     const enough = slots > 1 && returningPerMs < fewReturning * arrivingPerMs ? clumpPieceShares * share : share;
     if (arrivingPerMs > payingPerMs && waiting < enough) {
-      untilMs = Math.max(
-        untilMs,
-        Math.min(this.#lastArrivalAtMs + octaveEndMs(last), sinceMs + fixedMs * clumpHoldShare),
+      holdEndsAtMs = Math.max(
+        holdEndsAtMs,
+        Math.min(this.#lastArrivalAtMs + octaveEndMs(last), heldFromAtMs + fixedMs * clumpHoldShare),
       );
     }
-    return untilMs;
+    return holdEndsAtMs;
   }
 
   #exposeMissing(nowMs: number): void {

@@ -48,11 +48,11 @@ export class Autoscaler {
     this.#cancel?.();
   }
 
-  /** Of all workers until `endMs`. */
-  workers(endMs: number): SimulatedWorkers {
+  /** Of all workers until `endAtMs`. */
+  workers(endAtMs: number): SimulatedWorkers {
     const workerMs = this.#changes.reduce((sum, [atMs, workers], at) => {
-      const untilMs = Math.min(endMs, this.#changes[at + 1]?.[0] ?? endMs);
-      return sum + workers * Math.max(0, untilMs - atMs);
+      const stepEndsAtMs = Math.min(endAtMs, this.#changes[at + 1]?.[0] ?? endAtMs);
+      return sum + workers * Math.max(0, stepEndsAtMs - atMs);
     }, 0);
     return { workerSeconds: workerMs / 1000, changes: this.#changes };
   }

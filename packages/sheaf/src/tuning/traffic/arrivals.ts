@@ -119,14 +119,14 @@ function clumps(arrivals: Extract<Arrivals, { pattern: "clump" }>, random: Rando
   const gapMs = (1000 * size) / of(arrivals, "ratePerS");
   let clumpAtMs = 0;
   let offsets: number[] = [];
-  let lastMs = 0;
+  let lastAtMs = 0;
   return () => {
     if (offsets.length === 0) {
       clumpAtMs += random.exponential(gapMs);
       offsets = Array.from({ length: size }, () => random.uniform() * spreadMs).sort((a, b) => b - a);
     }
     // Two clumps may overlap: moments stay ascending.
-    return (lastMs = Math.max(lastMs, clumpAtMs + offsets.pop()!));
+    return (lastAtMs = Math.max(lastAtMs, clumpAtMs + offsets.pop()!));
   };
 }
 
@@ -183,16 +183,16 @@ function rates(arrivals: { readonly fromPerS: number; readonly toPerS: number })
 
 function trace(atMs: readonly number[]): () => number | undefined {
   let next = 0;
-  let lastMs = 0;
+  let lastAtMs = 0;
   return () => {
     if (next === atMs.length) return undefined;
-    const momentMs = within(
+    const nextAtMs = within(
       `atMs[${next}] of a trace`,
       atMs[next++],
-      (number) => number >= lastMs,
+      (number) => number >= lastAtMs,
       `a number of milliseconds, not before the one before`,
     );
-    return (lastMs = momentMs);
+    return (lastAtMs = nextAtMs);
   };
 }
 

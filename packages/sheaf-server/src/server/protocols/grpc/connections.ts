@@ -84,10 +84,10 @@ export class Connections {
     this.#sessions.add(session);
     session.once("close", () => this.#sessions.delete(session));
     let pings = 0;
-    let sinceMs = performance.now();
+    let countedFromAtMs = performance.now();
     session.on("ping", () => {
       const nowMs = performance.now();
-      if (nowMs - sinceMs >= 1000) [pings, sinceMs] = [0, nowMs];
+      if (nowMs - countedFromAtMs >= 1000) [pings, countedFromAtMs] = [0, nowMs];
       if (++pings > maxPingsPerS) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     });
     session.on("stream", () => (pings = 0));

@@ -18,10 +18,10 @@ export class Acknowledgements {
   readonly #held: string[] = [];
   #isSuspended = false;
   #mayBeLost = false;
-  #oldNumbersUntilMs = -Infinity;
+  #oldNumbersEndAtMs = -Infinity;
   #sent: string[] = [];
   #sentBefore: string[] = [];
-  #sentSinceMs = 0;
+  #sentFromAtMs = 0;
 
   constructor(settings: QueueSettings, link: QueueConnection) {
     this.#settings = settings;
@@ -54,7 +54,7 @@ export class Acknowledgements {
       if (this.#held.length < maxHeld) this.#held.push(subject);
       return;
     }
-    if (!isOpen && this.#settings.clock.now() <= this.#oldNumbersUntilMs) return;
+    if (!isOpen && this.#settings.clock.now() <= this.#oldNumbersEndAtMs) return;
     this.#publish(subject);
   }
 
@@ -70,16 +70,16 @@ export class Acknowledgements {
     }
     this.#sent = [];
     this.#sentBefore = [];
-    this.#oldNumbersUntilMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
+    this.#oldNumbersEndAtMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
   }
 
   #publish(subject: string): void {
     this.#link.publish(subject);
     const nowMs = this.#settings.clock.now();
-    if (nowMs - this.#sentSinceMs > rememberedMs || this.#sent.length >= maxRemembered) {
+    if (nowMs - this.#sentFromAtMs > rememberedMs || this.#sent.length >= maxRemembered) {
       this.#sentBefore = this.#sent;
       this.#sent = [];
-      this.#sentSinceMs = nowMs;
+      this.#sentFromAtMs = nowMs;
     }
     this.#sent.push(subject);
   }

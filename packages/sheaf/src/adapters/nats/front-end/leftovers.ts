@@ -31,7 +31,7 @@ type Floors = ReadonlyMap<string, number>;
 export class Leftovers {
   readonly #settings: QueueSettings;
   #cancelLook: (() => void) | undefined;
-  #untilMs = 0;
+  #endsAtMs = 0;
   #waitMs = firstLookMs;
   /** The last item from before the outage. */
   #lastSequence: number | undefined;
@@ -46,7 +46,7 @@ export class Leftovers {
   begin(): void {
     const { durability, clock, maxAgeMs } = this.#settings;
     if (durability === "none") return;
-    this.#untilMs = clock.now() + maxAgeMs;
+    this.#endsAtMs = clock.now() + maxAgeMs;
     this.#waitMs = firstLookMs;
     this.#lastSequence = undefined;
     this.#floors = new Map();
@@ -68,7 +68,7 @@ export class Leftovers {
         .catch(() => false)
         .then((isDone) => {
           // It has started again after another outage, or was stopped.
-          if (cancel === this.#cancelLook && !isDone && clock.now() < this.#untilMs) this.#lookSoon();
+          if (cancel === this.#cancelLook && !isDone && clock.now() < this.#endsAtMs) this.#lookSoon();
         });
     });
   }

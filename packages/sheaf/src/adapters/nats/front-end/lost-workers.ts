@@ -50,7 +50,7 @@ export class LostWorkers {
   /** Silent workers without a listener, by the moment when that was seen first. */
   readonly #absentAtMs: Map<string, number> = new Map();
   readonly #probing: Set<string> = new Set();
-  #notBeforeMs = -Infinity;
+  #notBeforeAtMs = -Infinity;
   #cancelLook: (() => void) | undefined;
 
   constructor(parts: LostWorkersParts) {
@@ -70,7 +70,7 @@ export class LostWorkers {
 
   /** This side was cut off, and so were the workers perhaps. */
   wait(): void {
-    this.#notBeforeMs = this.#parts.settings.clock.now() + graceMs;
+    this.#notBeforeAtMs = this.#parts.settings.clock.now() + graceMs;
     this.#absentAtMs.clear();
   }
 
@@ -78,13 +78,13 @@ export class LostWorkers {
   returned(): void {
     const { settings, routing } = this.#parts;
     if (settings.durability === "none") return;
-    const untilMs = settings.clock.now() + settings.ackWaitMs;
-    settings.clock.after(settleMs, () => void this.#handOver({ id: undefined, route: routing.route }, untilMs));
+    const giveUpAtMs = settings.clock.now() + settings.ackWaitMs;
+    settings.clock.after(settleMs, () => void this.#handOver({ id: undefined, route: routing.route }, giveUpAtMs));
   }
 
   #look(): void {
     const { settings, link, routing } = this.#parts;
-    if (!link.isConnected || settings.clock.now() < this.#notBeforeMs) return;
+    if (!link.isConnected || settings.clock.now() < this.#notBeforeAtMs) return;
     const silent = routing.silentFor(silentMs);
     for (const id of this.#absentAtMs.keys())
       if (!silent.some((worker) => worker.id === id)) this.#absentAtMs.delete(id);
@@ -98,9 +98,9 @@ export class LostWorkers {
     this.#probing.delete(worker.id);
     if (!isAbsent) return void this.#absentAtMs.delete(worker.id);
     const nowMs = settings.clock.now();
-    if (nowMs < this.#notBeforeMs) return;
-    const sinceMs = this.#absentAtMs.get(worker.id);
-    if (sinceMs === undefined) return void this.#absentAtMs.set(worker.id, nowMs);
+    if (nowMs < this.#notBeforeAtMs) return;
+    const absentAtMs = this.#absentAtMs.get(worker.id);
+    if (absentAtMs === undefined) return void this.#absentAtMs.set(worker.id, nowMs);
     this.#absentAtMs.delete(worker.id);
     routing.lost(worker.id);
     // Other workers must not count on it when they try the items. Other front ends see for themselves, and hand over theirs.
@@ -118,11 +118,11 @@ export class LostWorkers {
     }
   }
 
-  async #handOver(worker: LostWorker, untilMs: number): Promise<void> {
+  async #handOver(worker: LostWorker, giveUpAtMs: number): Promise<void> {
     const { clock } = this.#parts.settings;
     const isDone = await this.#tryHandOver(worker).catch(() => false);
     // A worker hangs, or is not back: its items cannot be told from the others. Later the queue gives all of them out itself.
-    if (!isDone && clock.now() < untilMs) clock.after(againMs, () => void this.#handOver(worker, untilMs));
+    if (!isDone && clock.now() < giveUpAtMs) clock.after(againMs, () => void this.#handOver(worker, giveUpAtMs));
   }
 
   /** Items that the queue gave out, and that no living worker holds, were at the lost one. False where that is unknown. */

@@ -34,7 +34,7 @@ export class Outage {
   #isConnected = true;
   /** The last outage ended because the queue was there, not because it might be. */
   #wasFound = true;
-  #sinceMs = 0;
+  #beganAtMs = 0;
   #probedAtMs = 0;
   #cancelTimer: (() => void) | undefined;
 
@@ -77,7 +77,7 @@ export class Outage {
   /** The queue is there. */
   end(): void {
     if (this.#state !== "none" && this.#cause === "missing") {
-      const tookMs = Math.round(this.#settings.clock.now() - this.#sinceMs);
+      const tookMs = Math.round(this.#settings.clock.now() - this.#beganAtMs);
       this.#settings.warn(`sheaf: the queue ${this.#settings.queue}: it takes items again, after ${tookMs} ms.`);
     }
     this.#wasFound = true;
@@ -110,7 +110,7 @@ export class Outage {
 
   #begin(holdMs: number): void {
     if (this.#state !== "none") return;
-    this.#sinceMs = this.#settings.clock.now();
+    this.#beganAtMs = this.#settings.clock.now();
     this.#state = holdMs > 0 ? "short" : "long";
     if (holdMs > 0) this.#cancelTimer = this.#settings.clock.after(holdMs, () => this.#isOver());
   }

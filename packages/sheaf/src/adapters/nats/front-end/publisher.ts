@@ -159,9 +159,9 @@ export class Publisher {
   /** Repeats unanswered publishes, or abandons them. */
   #sweep(): void {
     this.#cancelSweep = undefined;
-    const sinceMs = this.#settings.clock.now() - ackTimeoutMs;
+    const cutoffAtMs = this.#settings.clock.now() - ackTimeoutMs;
     for (const call of this.unanswered()) {
-      if (call.publishedAtMs > sinceMs) break;
+      if (call.publishedAtMs > cutoffAtMs) break;
       if (call.publishes >= maxPublishes) {
         this.#events.unanswered(call, unavailable(`${this.#name}: JetStream did not confirm the item.`));
       } else {

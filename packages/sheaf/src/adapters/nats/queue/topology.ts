@@ -146,13 +146,13 @@ async function untilStreamAnswers(settings: QueueSettings, names: QueueNames, ro
   const { stream, deadStream } = names;
   const headers = settings.headers();
   headers.set("Nats-Expected-Stream", deadStream);
-  const untilMs = clock.now() + apiTimeoutMs;
+  const giveUpAtMs = clock.now() + apiTimeoutMs;
   for (;;) {
     try {
       await connection.request(names.lane(route, "interactive"), "", { timeout: answerMs, headers });
       return;
     } catch (error) {
-      if (clock.now() > untilMs)
+      if (clock.now() > giveUpAtMs)
         throw new NatsQueueError("UNAVAILABLE", `${stream} does not answer (${reasonOf(error)}).`);
       await new Promise<void>((resolve) => clock.after(againMs, resolve));
     }

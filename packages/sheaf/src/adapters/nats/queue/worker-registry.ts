@@ -93,14 +93,14 @@ export class WorkerRegistry {
 
   /** Those that have sent no heartbeat for so long. */
   silentFor(ms: number): WorkerInfo[] {
-    const sinceMs = this.#awakeNowMs - ms;
-    return [...this.#seen.values()].filter(({ awakeAtMs }) => awakeAtMs < sinceMs).map(({ info }) => info);
+    const cutoffAtMs = this.#awakeNowMs - ms;
+    return [...this.#seen.values()].filter(({ awakeAtMs }) => awakeAtMs < cutoffAtMs).map(({ info }) => info);
   }
 
   /** Those that are there now, whether they serve or not. */
   all(): WorkerInfo[] {
-    const sinceMs = this.#awakeNowMs - goneAfterMs;
-    for (const [id, { awakeAtMs }] of this.#seen) if (awakeAtMs < sinceMs) this.#seen.delete(id);
+    const cutoffAtMs = this.#awakeNowMs - goneAfterMs;
+    for (const [id, { awakeAtMs }] of this.#seen) if (awakeAtMs < cutoffAtMs) this.#seen.delete(id);
     return [...this.#seen.values()].map(({ info }) => info);
   }
 

@@ -44,9 +44,9 @@ export class Heartbeat {
    */
   asked(): void {
     const { clock } = this.#settings;
-    const dueMs = this.#saidAtMs + answerEveryMs - clock.now();
-    if (dueMs <= 0) this.beat();
-    else this.#cancelAnswer ??= clock.after(dueMs, () => this.beat());
+    const dueInMs = this.#saidAtMs + answerEveryMs - clock.now();
+    if (dueInMs <= 0) this.beat();
+    else this.#cancelAnswer ??= clock.after(dueInMs, () => this.beat());
   }
 
   beat(): void {

@@ -12,7 +12,7 @@ const sayEveryMs = 1000;
 export class PoisonMode {
   readonly #settings: QueueSettings;
   readonly #sayToAll: () => void;
-  #untilMs = -Infinity;
+  #endsAtMs = -Infinity;
   #saidAtMs = -Infinity;
 
   constructor(settings: QueueSettings, sayToAll: () => void) {
@@ -21,14 +21,14 @@ export class PoisonMode {
   }
 
   get isOn(): boolean {
-    return this.#settings.clock.now() < this.#untilMs;
+    return this.#settings.clock.now() < this.#endsAtMs;
   }
 
   /**
    * Starts poison mode: this worker has just started, perhaps because of such an item, or another has seen a suspect.
    */
   begin(): void {
-    this.#untilMs = this.#settings.clock.now() + carefulWaits * this.#settings.ackWaitMs;
+    this.#endsAtMs = this.#settings.clock.now() + carefulWaits * this.#settings.ackWaitMs;
   }
 
   /** A suspect arrived here. */

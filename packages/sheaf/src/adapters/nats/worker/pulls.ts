@@ -69,8 +69,8 @@ export class Pulls {
 
   /** Every lane was asked a while ago, and had nothing. */
   get areAllEmpty(): boolean {
-    const sinceMs = this.#settings.clock.now() - answerMs;
-    return lanes.every((lane) => (this.#open.get(lane)?.askedAtMs ?? Infinity) <= sinceMs);
+    const cutoffAtMs = this.#settings.clock.now() - answerMs;
+    return lanes.every((lane) => (this.#open.get(lane)?.askedAtMs ?? Infinity) <= cutoffAtMs);
   }
 
   /** Requests up to `items` from every lane without an open request, highest first. */

@@ -73,7 +73,7 @@ export class Redeliveries {
   /** Items whose front end does not answer, with the moment they are dropped. */
   readonly #parked: Set<Delivery> = new Set();
   #state: "waiting" | "trying" | undefined;
-  #sinceMs = 0;
+  #beganAtMs = 0;
   #isStopped = false;
 
   constructor(parts: RedeliveryParts) {
@@ -150,7 +150,7 @@ export class Redeliveries {
     if (this.#isStopped) return false;
     const nowMs = settings.clock.now();
     const { isBusy } = this;
-    if (peers.listenedMs < settleMs || (!isBusy && nowMs - this.#sinceMs < settleMs)) return false;
+    if (peers.listenedMs < settleMs || (!isBusy && nowMs - this.#beganAtMs < settleMs)) return false;
     const others = peers
       .heardWithin(freshMs)
       .filter((other) => other.id !== workerId && other.route === route && other.isServing);
@@ -170,7 +170,7 @@ export class Redeliveries {
       timers.after("suspects", lookMs, () => this.look());
     }
     if (state === this.#state) return;
-    if (this.#state === undefined) this.#sinceMs = settings.clock.now();
+    if (this.#state === undefined) this.#beganAtMs = settings.clock.now();
     this.#state = state;
     changed();
   }
@@ -194,13 +194,13 @@ export class Redeliveries {
   #park(delivery: Delivery): void {
     if (this.#parked.size >= maxParked) return this.#parts.handBack(delivery);
     const { clock, ackWaitMs } = this.#parts.settings;
-    const untilMs = clock.now() + frontEndGoneWaits * ackWaitMs;
+    const giveUpAtMs = clock.now() + frontEndGoneWaits * ackWaitMs;
     this.#parked.add(delivery);
     const askAgain = (): void => {
       if (this.#isStopped) return;
       void this.#ask(delivery, "").then((answer) => {
         if (this.#isStopped) return;
-        const isGone = clock.now() >= Math.min(untilMs, delivery.deadlineAtMs);
+        const isGone = clock.now() >= Math.min(giveUpAtMs, delivery.deadlineAtMs);
         if (answer === undefined && !isGone && !delivery.isCancelled) return void clock.after(askAgainMs, askAgain);
         this.#parked.delete(delivery);
         if (answer?.isAwaited === true) this.add(delivery);

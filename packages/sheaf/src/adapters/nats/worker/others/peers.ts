@@ -15,8 +15,8 @@ export class Peers {
   readonly #registry: WorkerRegistry;
   readonly #heard: () => void;
   #listening: NatsSubscription | undefined;
-  #sinceMs = Infinity;
-  #untilMs = -Infinity;
+  #listensFromAtMs = Infinity;
+  #listensEndAtMs = -Infinity;
 
   /** `heard` is called at every heartbeat. */
   constructor(settings: QueueSettings, names: QueueNames, link: QueueConnection, heard: () => void) {
@@ -37,7 +37,7 @@ export class Peers {
 
   /** How long it has been listening; 0 while it is not. */
   get listenedMs(): number {
-    return Math.max(0, this.#settings.clock.now() - this.#sinceMs);
+    return Math.max(0, this.#settings.clock.now() - this.#listensFromAtMs);
   }
 
   get isListening(): boolean {
@@ -47,9 +47,9 @@ export class Peers {
   /** From now on for a while. All that are there answer within a tenth of a second. */
   listen(): void {
     const nowMs = this.#settings.clock.now();
-    this.#untilMs = nowMs + listensForMs;
+    this.#listensEndAtMs = nowMs + listensForMs;
     if (this.#listening !== undefined) return;
-    this.#sinceMs = nowMs;
+    this.#listensFromAtMs = nowMs;
     this.#listening = this.#link.subscribe(
       this.#names.alive,
       ({ data }) => {
@@ -63,10 +63,10 @@ export class Peers {
 
   /** Stops to listen when nothing has asked for it for a while. */
   settle(): void {
-    if (this.#settings.clock.now() <= this.#untilMs) return;
+    if (this.#settings.clock.now() <= this.#listensEndAtMs) return;
     this.#listening?.unsubscribe();
     this.#listening = undefined;
-    this.#sinceMs = Infinity;
+    this.#listensFromAtMs = Infinity;
   }
 
   add(info: WorkerInfo): void {

@@ -36,7 +36,7 @@ export class Succession {
   generation = 0;
   readonly #parts: SuccessionParts;
   #judgesAtMs = Infinity;
-  #youngUntilMs = Infinity;
+  #grownAtMs = Infinity;
   /** Workers heard while it was young. */
   readonly #heard: Set<string> = new Set();
   /** Workers that announced themselves here: they started later. */
@@ -74,7 +74,7 @@ export class Succession {
     link.publish(names.joined, JSON.stringify(about()));
     const nowMs = this.#parts.settings.clock.now();
     this.#judgesAtMs = nowMs + withoutEchoMs;
-    this.#youngUntilMs = nowMs + youngMs;
+    this.#grownAtMs = nowMs + youngMs;
   }
 
   /** Compares itself with the others there are. */
@@ -110,7 +110,7 @@ export class Succession {
 
   /** A worker that is heard first by its heartbeat was there before this one: a judgement without it does not count. */
   #meet(all: readonly WorkerInfo[], nowMs: number): void {
-    if (nowMs > this.#youngUntilMs) return this.#heard.clear();
+    if (nowMs > this.#grownAtMs) return this.#heard.clear();
     for (const { id } of all) {
       if (this.#newer.has(id) || this.#heard.has(id)) continue;
       this.#heard.add(id);
