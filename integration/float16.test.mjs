@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
+import { OnnxGraph } from "../test/support/onnx-writer.mjs";
 import { runPython } from "./lib/programs.mjs";
 import { skipWithoutPython } from "./lib/python.mjs";
 import { serveWithGrpc } from "./lib/serving.mjs";

@@ -12,7 +12,7 @@ import { runHandle } from "sheaf/executors";
 import { compareResults } from "sheaf/internal/models";
 import { workerProcess, workerThread } from "sheaf/node";
 import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
-import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
+import { OnnxGraph } from "../test/support/onnx-writer.mjs";
 import { createServer } from "../packages/sheaf-server/dist/index.js";
 import { definitionOf } from "../packages/sheaf-server/dist/server/models/worker-model.js";
 import { defaultSettings } from "../packages/sheaf-server/dist/settings/settings.js";

@@ -3,9 +3,9 @@
  * programs, and the model's file. Each is done once; remove the folder to begin again. Needs python3 with venv, and cargo.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { mlpGraph } from "../../packages/sheaf-server/dist/runners/mlp-worker.js";
-import { artifacts, cargoFolder, model, pythonFolder, virtualEnvironment } from "./paths.mjs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mlpGraph, mlpWeights } from "../../packages/sheaf-server/dist/runners/mlp-worker.js";
+import { artifacts, cargoFolder, model, modelWeights, pythonFolder, virtualEnvironment } from "./paths.mjs";
 
 const run = (file, args, options = {}) => execFileSync(file, args, { stdio: ["ignore", 2, 2], ...options });
 
@@ -13,7 +13,8 @@ const run = (file, args, options = {}) => execFileSync(file, args, { stdio: ["ig
 export function install(servers) {
   mkdirSync(`${artifacts}/logs`, { recursive: true });
   mkdirSync(`${artifacts}/requests`, { recursive: true });
-  writeFileSync(model, mlpGraph());
+  copyFileSync(mlpGraph, model);
+  writeFileSync(modelWeights, mlpWeights());
   const programs = ["generator", ...servers.map(({ cargo }) => cargo).filter((name) => name !== undefined)];
   run("cargo", ["build", "--release", "--locked", "--quiet", ...programs.flatMap((name) => ["--package", name])], {
     cwd: cargoFolder,

@@ -7,6 +7,8 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** What is installed, built and written here; git knows nothing of it. */
 export const artifacts = here("artifacts");
 export const model = here("artifacts/mlp.onnx");
+/** The name that the model's file gives to its external data. */
+export const modelWeights = here("artifacts/weights");
 export const pythonFolder = here("python");
 export const cargoFolder = here(".");
 export const virtualEnvironment = (name) => here(`artifacts/${name}`);

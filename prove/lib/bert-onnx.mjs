@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { OnnxGraph } from "../../packages/sheaf-server/dist/runners/onnx/writer.js";
+import { OnnxGraph } from "../../test/support/onnx-writer.mjs";
 
 /** The tensors of a `.safetensors` file: u64 length of a JSON header, the header, then the bytes. float32 only. */
 export function readSafetensors(path) {

@@ -2,7 +2,7 @@
 // runs cost what those of a trained model of that shape do.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OnnxGraph } from "../../packages/sheaf-server/dist/runners/onnx/writer.js";
+import { OnnxGraph } from "./onnx-writer.mjs";
 
 /** The shape of all-MiniLM-L6-v2. */
 export const miniLm = { layers: 6, width: 384, heads: 12, hidden: 1536, vocabulary: 30_522, maxTokens: 256 };

@@ -1,34 +1,28 @@
+import { fileURLToPath } from "node:url";
 import { Tensor } from "./onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { joinRows } from "./tensors/join-rows.ts";
-import { OnnxGraph } from "./onnx/writer.ts";
 import { openSession, type OnnxSession, type SessionSettings } from "./onnx/session.ts";
 
 export const mlpLength: number = 768;
 const hiddenLength = 3072;
 
-/** 768 → 3072 → 768 with ReLU between; weights are uniform noise of a fixed seed, scaled to keep the output's size. */
-export function mlpGraph(seed = 1): Uint8Array {
+/** 768 → 3072 → 768 with ReLU between; its external data `weights` is what `mlpWeights` gives. */
+export const mlpGraph: string = fileURLToPath(new URL("../../src/runners/mlp.onnx", import.meta.url));
+
+/** The kernels of both layers, one after the other: uniform noise of a fixed seed, scaled to keep the output's size. */
+export function mlpWeights(seed = 1): Float32Array {
   const next = uniformNoise(seed);
-  const graph = new OnnxGraph();
-  const layer = (x: string, name: string, from: number, to: number): string => {
-    const scale = Math.sqrt(3 / from);
-    const kernel = new Float32Array(from * to);
-    for (let i = 0; i < kernel.length; i++) kernel[i] = next() * scale;
-    graph.constant(`${name}_kernel`, "float", [from, to], kernel);
-    graph.constant(`${name}_bias`, "float", [to], new Float32Array(to));
-    return graph.node("Gemm", [x, `${name}_kernel`, `${name}_bias`]);
-  };
-  const hidden = graph.node("Relu", [layer("input", "first", mlpLength, hiddenLength)]);
-  const output = layer(hidden, "second", hiddenLength, mlpLength);
-  return graph.model({
-    inputs: [{ name: "input", type: "float", axes: ["batch", mlpLength] }],
-    outputs: [{ name: graph.rename(output, "output"), type: "float", axes: ["batch", mlpLength] }],
-  });
+  const weights = new Float32Array(2 * mlpLength * hiddenLength);
+  for (let i = 0; i < weights.length; i++) {
+    const inputs = i < weights.length / 2 ? mlpLength : hiddenLength;
+    weights[i] = next() * Math.sqrt(3 / inputs);
+  }
+  return weights;
 }
 
 export async function loadMlp(settings: SessionSettings): Promise<OnnxSession> {
-  return openSession(mlpGraph(), settings);
+  return openSession(mlpGraph, { ...settings, weights: new Uint8Array(mlpWeights().buffer) });
 }
 
 export async function runMlp(items: Float32Array[], session: OnnxSession): Promise<Float32Array[]> {

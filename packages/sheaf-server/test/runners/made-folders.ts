@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OnnxGraph } from "../../dist/runners/onnx/writer.js";
+import { OnnxGraph } from "../../../../test/support/onnx-writer.mjs";
 import { folder as base } from "./made-models.js";
 
 export const width = 4;

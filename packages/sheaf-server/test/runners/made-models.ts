@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OnnxGraph, type OnnxAxis } from "../../dist/runners/onnx/writer.js";
+import { OnnxGraph, type OnnxAxis } from "../../../../test/support/onnx-writer.mjs";
 
 export const folder: string = mkdtempSync(join(tmpdir(), "sheaf-models-"));
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unigramTokenizer } from "../../dist/runners/text/unigram-tokenizer.js";
-import { readUseLiteWeights } from "../../dist/runners/use-lite/weights.js";
+import { readPieces } from "../../dist/runners/use-lite/package.js";
 import { useLiteReference } from "./use-lite-reference.js";
 
-const weights = readUseLiteWeights();
-const tokenizer = unigramTokenizer(weights.pieces, 6);
+const pieces = readPieces();
+const tokenizer = unigramTokenizer(pieces, 6);
 
 test("every reference text is cut into the reference's token ids", () => {
   for (const { text, ids } of useLiteReference) {

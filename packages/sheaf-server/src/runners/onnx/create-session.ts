@@ -19,12 +19,14 @@ export interface SessionSettings {
   readonly device?: string | undefined;
   /** The most items in a run, for which WebGPU prepares. Default 32. */
   readonly maxBatchSize?: number | undefined;
+  /** The bytes that the file calls its external data `weights`. Default: what lies beside it. */
+  readonly weights?: Uint8Array | undefined;
 }
 
 /** A session of ONNX Runtime on one device. Blocks its thread. @throws {Error} the device does not take the model. */
 export async function createSession(
-  model: string | Uint8Array,
-  { device = "cpu", intraOpNumThreads = 1 }: SessionSettings,
+  path: string,
+  { device = "cpu", intraOpNumThreads = 1, weights }: SessionSettings,
 ): Promise<InferenceSession> {
   const reason = noThreadsBecause(device);
   if (reason !== undefined && !isMainThread) {
@@ -34,12 +36,11 @@ export async function createSession(
     executionProviders: [providerOf(device)],
     intraOpNumThreads,
     logSeverityLevel: 4,
+    ...(weights === undefined ? {} : { externalData: [{ path: "weights", data: weights }] }),
     extra: { session: { intra_op: { allow_spinning: "1", spin_duration_us: String(spinUs) } } },
   };
   try {
-    return typeof model === "string"
-      ? await InferenceSession.create(model, options)
-      : await InferenceSession.create(model, options);
+    return await InferenceSession.create(path, options);
   } catch (error) {
     throw readable(error);
   }

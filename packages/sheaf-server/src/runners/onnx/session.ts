@@ -6,11 +6,11 @@ import { doubling } from "../../shared/doubling.ts";
 export type { OnnxSession, SessionSettings };
 
 /**
- * Opens a model (a path, or an `.onnx` file's bytes) on a device. Blocks its thread.
+ * Opens the model at a path on a device. Blocks its thread.
  * @throws {Error} the device does not take it.
  */
-export async function openSession(model: string | Uint8Array, settings: SessionSettings): Promise<OnnxSession> {
-  const session = await createSession(model, settings);
+export async function openSession(path: string, settings: SessionSettings): Promise<OnnxSession> {
+  const session = await createSession(path, settings);
   if (settings.device === "webgpu") return new WebGpuSession(session, doubling(1, settings.maxBatchSize ?? 32));
   return Object.assign(session, { fixedSizes: [] });
 }

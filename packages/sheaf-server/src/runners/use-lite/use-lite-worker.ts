@@ -1,11 +1,16 @@
+import { fileURLToPath } from "node:url";
 import { Tensor } from "../onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
 import { openSession, type OnnxSession, type SessionSettings } from "../onnx/session.ts";
 import { unigramTokenizer, type UnigramTokenizer } from "../text/unigram-tokenizer.ts";
-import { useLiteGraph, useLiteMaxTokens, useLitePadding, useLiteVectorLength } from "./graph.ts";
-import { readUseLiteWeights } from "./weights.ts";
+import { readPieces, readWeights } from "./package.ts";
+
+const vectorLength = 512;
+const maxTokens = 128;
+/** Fills up a shorter text's row of token ids. */
+const padding = -1;
 
 export interface UseLiteResult {
   /** 512 numbers, of length 1. */
@@ -34,29 +39,39 @@ export interface UseLiteBatch {
 const reservedIds = 6;
 const shortestFixedLength = 8;
 
-/** Builds the graph from the package's weights (a few tenths of a second); blocks its thread, as every run does. */
+/**
+ * Universal Sentence Encoder Lite (arXiv 1803.11175) as ONNX without its weights: `ids` int32 `[batch, tokens]`, shorter rows
+ * filled up with -1 → `vector` float32 `[batch, 512]`, each of length 1.
+ *
+ * `packed`: the dense layers, nearly all of the work, see the real tokens only, `[all tokens, width]`; attention alone is laid
+ * out as `[batch, tokens]`. `padded` computes every position.
+ */
+const graphOf = (layout: "packed" | "padded"): string =>
+  fileURLToPath(new URL(`../../../src/runners/use-lite/${layout}.onnx`, import.meta.url));
+
+/** Opens the graph with the package's weights; blocks its thread, as every run does. */
 export async function loadUseLite({
   layout,
   ...settings
 }: SessionSettings & { layout?: "packed" | "padded" }): Promise<LoadedUseLite> {
-  const weights = readUseLiteWeights();
   // The shapes inside a packed graph follow the number of tokens: on WebGPU each would be compiled for.
   const isFixed = settings.device === "webgpu";
-  const session = await openSession(useLiteGraph(weights, layout ?? (isFixed ? "padded" : "packed")), settings);
-  const fixedLengths = isFixed ? doubling(shortestFixedLength, useLiteMaxTokens) : [];
-  return { session, tokenizer: unigramTokenizer(weights.pieces, reservedIds), fixedLengths };
+  const path = graphOf(layout ?? (isFixed ? "padded" : "packed"));
+  const session = await openSession(path, { ...settings, weights: readWeights() });
+  const fixedLengths = isFixed ? doubling(shortestFixedLength, maxTokens) : [];
+  return { session, tokenizer: unigramTokenizer(readPieces(), reservedIds), fixedLengths };
 }
 
 export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: LoadedUseLite): UseLiteBatch {
   const rows = texts.map((text) => tokenizer.encode(text));
   const read = rows.map((row) => ({
-    tokens: Math.min(row.length, useLiteMaxTokens),
-    truncated: row.length > useLiteMaxTokens,
+    tokens: Math.min(row.length, maxTokens),
+    truncated: row.length > maxTokens,
   }));
   const mostTokens = read.reduce((most, { tokens }) => Math.max(most, tokens), 0);
   const longest = fixedLengths.length === 0 ? mostTokens : sizeFor(fixedLengths, mostTokens);
-  const ids = new Int32Array(rows.length * longest).fill(useLitePadding);
-  rows.forEach((row, i) => ids.set(row.slice(0, useLiteMaxTokens), i * longest));
+  const ids = new Int32Array(rows.length * longest).fill(padding);
+  rows.forEach((row, i) => ids.set(row.slice(0, maxTokens), i * longest));
   return { ids, longest, texts: read };
 }
 
@@ -67,7 +82,7 @@ export async function embedTokens({ ids, longest, texts }: UseLiteBatch, model: 
 
 export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseLiteResult[] {
   return texts.map(({ tokens, truncated }, i) => ({
-    vector: vectors.subarray(i * useLiteVectorLength, (i + 1) * useLiteVectorLength),
+    vector: vectors.subarray(i * vectorLength, (i + 1) * vectorLength),
     tokens,
     truncated,
   }));

@@ -16,32 +16,15 @@ const elementTypes = {
   double: 11,
   uint32: 12,
   uint64: 13,
-} as const;
-
-export type OnnxElementType = keyof typeof elementTypes;
-
-/** A length, or the name of a free axis. */
-export type OnnxAxis = number | string;
-
-/** A node's attribute: an integer, integers, a text, or a float (`{ float }`, as numbers alone are integers). */
-export type OnnxAttribute = number | readonly number[] | string | { readonly float: number };
-
-export interface OnnxValue {
-  readonly name: string;
-  readonly type: OnnxElementType;
-  readonly axes: readonly OnnxAxis[];
-}
-
-// A message is a list of chunks that is joined once at the end, so that weights are copied once.
-type Chunks = readonly Uint8Array[];
+};
 
 export class OnnxGraph {
-  readonly #nodes: Chunks[] = [];
-  readonly #initializers: Chunks[] = [];
-  readonly #integers = new Set<string>();
+  #nodes = [];
+  #initializers = [];
+  #integers = new Set();
 
   /** Adds a constant tensor; its bytes are read when the model is written. Returns its name. */
-  constant(name: string, type: OnnxElementType, axes: readonly number[], data: NodeJS.TypedArray): string {
+  constant(name, type, axes, data) {
     const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     this.#initializers.push([
       ...axes.flatMap((axis) => integer(1, axis)),
@@ -53,12 +36,12 @@ export class OnnxGraph {
   }
 
   /** A constant float32 scalar, for arithmetic. */
-  scalar(name: string, value: number): string {
+  scalar(name, value) {
     return this.constant(name, "float", [], Float32Array.of(value));
   }
 
   /** A constant 1-d int64 tensor, as shapes and axes are given; equal ones are stored once. */
-  integers(...values: readonly number[]): string {
+  integers(...values) {
     const name = `integers_${values.join("_").replaceAll("-", "m")}`;
     if (!this.#integers.has(name)) {
       this.#integers.add(name);
@@ -68,33 +51,28 @@ export class OnnxGraph {
   }
 
   /** Adds a node with one output and returns the output's name. */
-  node(operator: string, inputs: readonly string[], attributes: Readonly<Record<string, OnnxAttribute>> = {}): string {
+  node(operator, inputs, attributes = {}) {
     const output = `${operator}_${this.#nodes.length}`;
     this.#addNode(operator, inputs, [output], attributes);
     return output;
   }
 
   /** Adds a node with several outputs and returns their names. */
-  nodes(
-    operator: string,
-    inputs: readonly string[],
-    outputCount: number,
-    attributes: Readonly<Record<string, OnnxAttribute>> = {},
-  ): string[] {
+  nodes(operator, inputs, outputCount, attributes = {}) {
     const outputs = Array.from({ length: outputCount }, (_, i) => `${operator}_${this.#nodes.length}_${i}`);
     this.#addNode(operator, inputs, outputs, attributes);
     return outputs;
   }
 
   /** Gives a value a name of its own, as outputs need. */
-  rename(value: string, name: string): string {
+  rename(value, name) {
     this.#addNode("Identity", [value], [name], {});
     return name;
   }
 
   /** The model as the bytes of an `.onnx` file. */
-  model(options: { inputs: readonly OnnxValue[]; outputs: readonly OnnxValue[]; opset?: number }): Uint8Array {
-    const graph: Chunks = [
+  model(options) {
+    const graph = [
       ...this.#nodes.flatMap((node) => message(1, node)),
       ...text(2, "graph"),
       ...this.#initializers.flatMap((tensor) => message(5, tensor)),
@@ -110,12 +88,7 @@ export class OnnxGraph {
     ]);
   }
 
-  #addNode(
-    operator: string,
-    inputs: readonly string[],
-    outputs: readonly string[],
-    attributes: Readonly<Record<string, OnnxAttribute>>,
-  ): void {
+  #addNode(operator, inputs, outputs, attributes) {
     this.#nodes.push([
       ...inputs.flatMap((input) => text(1, input)),
       ...outputs.flatMap((output) => text(2, output)),
@@ -126,15 +99,15 @@ export class OnnxGraph {
   }
 }
 
-function valueInfo({ name, type, axes }: OnnxValue): Chunks {
+function valueInfo({ name, type, axes }) {
   const shape = axes.flatMap((axis) => message(1, typeof axis === "string" ? text(2, axis) : integer(1, axis)));
-  const tensorType: Chunks = [...integer(1, elementTypes[type]), ...message(2, shape)];
+  const tensorType = [...integer(1, elementTypes[type]), ...message(2, shape)];
   return [...text(1, name), ...message(2, message(1, tensorType))];
 }
 
-function attribute(name: string, value: OnnxAttribute): Chunks {
-  const kinds = { float: 1, integer: 2, text: 3, integers: 7 } as const;
-  const typed = (body: Chunks, kind: number): Chunks => [...text(1, name), ...body, ...integer(20, kind)];
+function attribute(name, value) {
+  const kinds = { float: 1, integer: 2, text: 3, integers: 7 };
+  const typed = (body, kind) => [...text(1, name), ...body, ...integer(20, kind)];
   if (typeof value === "number") return typed(integer(3, value), kinds.integer);
   if (typeof value === "string") return typed(text(4, value), kinds.text);
   if ("float" in value) return typed(float(2, value.float), kinds.float);
@@ -144,32 +117,33 @@ function attribute(name: string, value: OnnxAttribute): Chunks {
   );
 }
 
-const wireType = { varint: 0, lengthDelimited: 2, fixed32: 5 } as const;
+const wireType = { varint: 0, lengthDelimited: 2, fixed32: 5 };
 
-function integer(field: number, value: number): Chunks {
+function integer(field, value) {
   return [varint((field << 3) | wireType.varint), varint(value)];
 }
 
-function float(field: number, value: number): Chunks {
+function float(field, value) {
   const bytes = Buffer.alloc(4);
   bytes.writeFloatLE(value);
   return [varint((field << 3) | wireType.fixed32), bytes];
 }
 
-function text(field: number, value: string): Chunks {
+function text(field, value) {
   return message(field, [Buffer.from(value, "utf8")]);
 }
 
-function message(field: number, body: Chunks): Chunks {
+// A message is a list of chunks that is joined once at the end, so that weights are copied once.
+function message(field, body) {
   let length = 0;
   for (const chunk of body) length += chunk.length;
   return [varint((field << 3) | wireType.lengthDelimited), varint(length), ...body];
 }
 
 /** Seven bits a byte, lowest first; negative numbers as 64-bit two's complement. */
-function varint(value: number): Uint8Array {
+function varint(value) {
   let rest = BigInt.asUintN(64, BigInt(value));
-  const bytes: number[] = [];
+  const bytes = [];
   do {
     const low = Number(rest & 127n);
     rest >>= 7n;
