@@ -3,6 +3,8 @@ export type { RunTime } from "../core/contract/executor.ts";
 export { wrapBatcher } from "../core/wrap-batcher.ts";
 export { gainAtStart } from "../core/observe/verdict.ts";
 export { within } from "../core/runtime/clock.ts";
+export { mapOver } from "../core/calls/map.ts";
+export { AbortListeners } from "../core/queue/cancellation.ts";
 // The wording of errors: one text in both packages.
 export { canonicalJson } from "../shared/canonical-json.ts";
 export { editsBetween, nearestOf } from "../shared/checks.ts";

@@ -1,6 +1,6 @@
 import { within } from "sheaf/internal";
 
-/** Requests that go in piece by piece: their model stays open until the last piece is in. */
+/** Requests that go in item by item: their model stays open until the last item is in. */
 export class Holds {
   #count = 0;
   #released: (() => void) | undefined;

@@ -171,7 +171,7 @@ export class ServedModel {
     return cache.inferAll(items, options, (missing) => this.#runAll(missing, options));
   }
 
-  /** Keeps it open, for a request that goes in piece by piece, until the returned function is called. */
+  /** Keeps it open, for a request that goes in item by item, until the returned function is called. */
   hold(): () => void {
     return this.#holds.hold();
   }

@@ -1,65 +1,58 @@
 import { BatcherError } from "sheaf";
+import { AbortListeners, mapOver } from "sheaf/internal";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../models/served-model.ts";
 
+const aborts = new AbortListeners();
+
 /**
- * The outcomes of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills
- * more than half of the queue: single requests find room beside it. Its first piece decides whether it is let in at all. The
- * first failure ends it: items without an outcome of their own by then fail with the same error.
- * @throws {BatcherError} `QUEUE_FULL` where the first piece finds no room; any other error before the first outcome.
+ * The outcomes of a list that is longer than its queue. Its items enter as earlier ones leave, and fill at most half of the
+ * queue: single requests find room beside it. The first failure, in order, ends it: the items after it fail with the same error.
+ * @throws {BatcherError} `QUEUE_FULL` where the first item finds no room; any other error of the first item.
  */
 export async function inferLongList(
   model: ServedModel,
   items: readonly unknown[],
   options: InferOptions & { readonly timeoutMs: number },
 ): Promise<PromiseSettledResult<Served>[]> {
-  const pieceSize = Math.max(1, Math.floor(model.settings.queueMaxSize / 4));
+  const { queueMaxSize } = model.settings;
+  const { maxBatchSize, concurrency } = model.batcher.capacity;
   const deadlineAtMs = performance.now() + options.timeoutMs;
-  const outcomes: PromiseSettledResult<Served>[] = [];
-  let next = 0;
-  let hasFailed = false;
-  const feed = async (): Promise<void> => {
-    while (next < items.length && !hasFailed) {
-      const from = next;
-      next += pieceSize;
-      const ofPiece = await infer(items.slice(from, next), from === 0);
-      let failure: PromiseRejectedResult | undefined;
-      for (const [i, outcome] of ofPiece.entries()) {
-        const own = outcome.status === "fulfilled" ? outcome : { ...outcome, reason: ofWhole(outcome.reason) };
-        outcomes[from + i] = own;
-        if (own.status === "rejected") failure ??= own;
-      }
-      if (failure !== undefined) throw failure.reason;
-    }
-  };
-  const infer = async (piece: readonly unknown[], isFirst: boolean): Promise<PromiseSettledResult<Served>[]> => {
+  let hasFirst = false;
+  const infer = async (item: unknown, { signal }: InferOptions): Promise<Served> => {
+    const isFirst = !hasFirst;
+    hasFirst = true;
     for (;;) {
-      options.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       const timeoutMs = deadlineAtMs - performance.now();
       if (timeoutMs <= 0) throw new BatcherError("TIMEOUT", "", { timeoutMs: options.timeoutMs, waiting: true });
       try {
-        return await model.inferAll(piece, { ...options, timeoutMs });
+        return await model.infer(item, { ...options, signal, timeoutMs });
       } catch (error) {
-        if (isFirst || hasFailed || !isFull(error)) throw ofWhole(error);
-        await nextBatch(model, options.signal, timeoutMs);
+        if (isFirst || !isFull(error)) throw ofWhole(error);
+        await nextBatch(model, signal, timeoutMs);
       }
     }
   };
-  // A piece has the rest of the time; the caller gave the time of the whole.
+  // An item has the rest of the time; the caller gave the time of the whole.
   const ofWhole = (error: unknown): unknown =>
     error instanceof BatcherError && error.details["timeoutMs"] !== undefined
       ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })
       : error;
+  const outcomes: PromiseSettledResult<Served>[] = [];
   const release = model.hold();
-  // Two pieces, so that one waits while the other runs.
-  const feeding = [feed(), feed()];
-  for (const one of feeding) one.catch(() => (hasFailed = true));
   try {
-    await Promise.all(feeding);
+    const results = mapOver(items, options, {
+      window: Math.max(1, Math.min(Math.floor(queueMaxSize / 2), maxBatchSize * (concurrency + 1))),
+      aborts,
+      hasRoom: () => model.batcher.pending.queued < queueMaxSize,
+      call: infer,
+    });
+    for await (const value of results) outcomes.push({ status: "fulfilled", value });
   } catch (reason) {
     if (outcomes.length === 0) throw reason;
-    for (let i = 0; i < items.length; i++) outcomes[i] ??= { status: "rejected", reason };
+    while (outcomes.length < items.length) outcomes.push({ status: "rejected", reason });
   } finally {
     release();
   }
