@@ -1,4 +1,4 @@
-import { verdictOf } from "../../packages/sheaf/dist/core/observe/verdict.js";
+import { verdictOf } from "../../packages/sheaf/dist/core/measure/verdict.js";
 import { recommend } from "../../packages/sheaf/dist/tuning/recommend.js";
 import { sharersOf } from "../../packages/sheaf-server/dist/load/simulate/what-if.js";
 import { figures } from "../../packages/sheaf-server/dist/shared/terminal.js";

@@ -26,7 +26,7 @@ export const floorPlan = {
     ["policies"],
     ["shared"],
   ],
-  "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
+  "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["measure"], ["contract"], ["runtime"]],
   "packages/sheaf/src/adapters": [["*"], ["shared"]],
   "packages/sheaf/src/adapters/nats": [["."], ["front-end", "worker"], ["queue"], ["wire"]],
   "packages/sheaf/src/adapters/nats/worker": [["."], ["others"]],

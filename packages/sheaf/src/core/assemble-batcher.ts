@@ -7,7 +7,7 @@ import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { putBack } from "./dispatch/put-back.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
-import { Pace, RateLimiter } from "./dispatch/rate-limit.ts";
+import { Throttle, RateLimiter } from "./dispatch/rate-limit.ts";
 import { Scheduler, type SchedulerParts } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
@@ -18,10 +18,10 @@ import { Epochs } from "./queue/epoch.ts";
 import { OrderKeys } from "./queue/order-keys.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
-import { Demand } from "./observe/demand.ts";
-import { CrowdedCost, LearnedCost } from "./observe/learned-cost.ts";
-import { Statistics, Subscribers } from "./observe/stats.ts";
-import { WeighedCost } from "./observe/weighed-cost.ts";
+import { Demand } from "./measure/demand.ts";
+import { CrowdedCost, LearnedCost } from "./measure/learned-cost.ts";
+import { Statistics, Subscribers } from "./measure/stats.ts";
+import { WeighedCost } from "./measure/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
@@ -51,7 +51,7 @@ export function assembleBatcher<In, Out>(
   const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run) : run;
 
   const { weigh, maxBatchWeight = Infinity } = settings;
-  const pace = new Pace(
+  const throttle = new Throttle(
     clock,
     seatOf(settings.rateLimit, () => scheduler.look()),
   );
@@ -61,7 +61,7 @@ export function assembleBatcher<In, Out>(
   const limits = {
     maxBatchSize,
     get maxBatchWeight() {
-      return weightWithin(pace.maxWeight);
+      return weightWithin(throttle.maxWeight);
     },
     padded: settings.batchWeight === "padded",
   };
@@ -84,31 +84,31 @@ export function assembleBatcher<In, Out>(
     (made ??= new Entrance<In, Out>({ settings, admission, queue, settlement, epochs, order, cost, gates }));
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, queue, {
-    failed: (error) => pace.failed(error),
+    failed: (error) => throttle.failed(error),
     began: () => {
       scheduler.began();
       return clock.now();
     },
-    paused: (durationMs) => pace.pause(durationMs),
+    paused: (durationMs) => throttle.pause(durationMs),
     retried: (items, weight, isPart) => {
       const nowMs = clock.now();
       if (isPart) statistics.bisectRuns++;
-      pace.seat?.spend(nowMs, items, weight);
+      throttle.seat?.spend(nowMs, items, weight);
       return nowMs;
     },
-    weighed: (difference) => pace.seat?.correct(clock.now(), difference),
+    weighed: (difference) => throttle.seat?.correct(clock.now(), difference),
     putBack: (batch, group, batchId, error) =>
-      putBack({ queue, settlement, entrance: entrance(), pace, maxPauseMs: settings.maxPauseMs }, batch, {
+      putBack({ queue, settlement, entrance: entrance(), throttle, maxPauseMs: settings.maxPauseMs }, batch, {
         group,
         batchId,
         error,
       }),
     ranAgain: (items, weight, nowMs) => {
       statistics.bisectRuns++;
-      pace.seat?.spend(nowMs, items, weight);
+      throttle.seat?.spend(nowMs, items, weight);
     },
     answered: (chunk, index, result) => {
-      if (result instanceof Error) pace.failed(result);
+      if (result instanceof Error) throttle.failed(result);
       settlement.settle(chunk, index, result);
     },
     freed: (nowMs) => scheduler.freed(nowMs),
@@ -128,7 +128,7 @@ export function assembleBatcher<In, Out>(
     entrance,
     gates,
     dispatcher,
-    pace,
+    throttle,
     cost,
     epochs,
     overload,
@@ -139,7 +139,7 @@ export function assembleBatcher<In, Out>(
   const fullest = {
     maxBatchSize,
     get maxBatchWeight() {
-      return weightWithin(pace.seat?.maxWeight ?? Infinity);
+      return weightWithin(throttle.seat?.maxWeight ?? Infinity);
     },
   };
   const statistics = new Statistics(fullest, settings.price, cost);
@@ -178,7 +178,7 @@ export function assembleBatcher<In, Out>(
         inFlight: dispatcher.inFlight,
         concurrency: { now: settings.concurrency, cause: learned?.cause ?? fixedBy },
         abandonedRuns: dispatcher.abandonedRuns,
-        rateLimit: settings.rateLimit === undefined ? null : pace.seat!.stats(nowMs),
+        rateLimit: settings.rateLimit === undefined ? null : throttle.seat!.stats(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };
       const slotsNeeded = demand.slotsNeeded(nowMs, arrived(), cost, settings.maxBatchSize);

@@ -1,7 +1,7 @@
 // For sheaf-server only. Not public; it may change in any release.
 export type { RunTime } from "../core/contract/executor.ts";
 export { wrapBatcher } from "../core/wrap-batcher.ts";
-export { gainAtStart } from "../core/observe/verdict.ts";
+export { gainAtStart } from "../core/measure/verdict.ts";
 export { within } from "../core/runtime/clock.ts";
 export { mapOver } from "../core/calls/map.ts";
 export { AbortListeners } from "../core/queue/cancellation.ts";

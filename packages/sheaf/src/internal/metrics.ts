@@ -1,4 +1,4 @@
-export { Histogram } from "../core/observe/histogram.ts";
+export { Histogram } from "../core/measure/histogram.ts";
 export { Buckets, secondsBuckets, sizeBuckets } from "../metrics/buckets.ts";
 export { exposition, expositionContentType, type MetricFamily, type MetricSample } from "../metrics/exposition.ts";
 export type { SpanLike, TraceLike } from "../metrics/opentelemetry.ts";

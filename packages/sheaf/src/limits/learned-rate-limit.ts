@@ -6,7 +6,7 @@ import { Pace } from "./pace.ts";
 import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";
 import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
-import { Turns, type Turn } from "./turns.ts";
+import { Sharers, type Sharer } from "./sharers.ts";
 
 /** A pause where a refusal names none: until the refused weight has flowed in, within these bounds, doubled each time. */
 const shortestPauseMs = 250;
@@ -43,7 +43,7 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly #budgets: Readonly<Record<Kind, Budget>>;
   readonly #clock: Clock;
   readonly #pace = new Pace();
-  readonly #turns = new Turns();
+  readonly #sharers = new Sharers();
   readonly #processShare: ProcessShare | undefined;
   /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
@@ -74,12 +74,12 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   join(wake: () => void): RateLimitSeat {
-    return new Seat(this, this.#turns.join(wake));
+    return new Seat(this, this.#sharers.join(wake));
   }
 
-  leave(turn: Turn): void {
-    this.#turns.leave(turn);
-    if (this.#turns.size === 0) this.#processShare?.leave();
+  leave(sharer: Sharer): void {
+    this.#sharers.leave(sharer);
+    if (this.#sharers.size === 0) this.#processShare?.leave();
   }
 
   get maxWeight(): number {
@@ -96,10 +96,10 @@ export class LearnedRateLimit implements SharedRateLimit {
     };
   }
 
-  readyAtMs(turn: Turn, nowMs: number, items: number, weight: number): number {
+  readyAtMs(sharer: Sharer, nowMs: number, items: number, weight: number): number {
     this.#processShare?.touch(nowMs);
-    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#turns.ahead(turn, nowMs));
-    this.#turns.look(turn, nowMs, readyAtMs, items, weight);
+    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs));
+    this.#sharers.look(sharer, nowMs, readyAtMs, items, weight);
     return readyAtMs;
   }
 
@@ -116,8 +116,8 @@ export class LearnedRateLimit implements SharedRateLimit {
     );
   }
 
-  spend(turn: Turn, nowMs: number, items: number, weight: number): void {
-    this.#turns.went(turn, weight);
+  spend(sharer: Sharer, nowMs: number, items: number, weight: number): void {
+    this.#sharers.went(sharer, weight);
     this.#given.spend(nowMs, items, weight);
     this.#take(nowMs, { runs: 1, items, weight });
   }
@@ -125,7 +125,7 @@ export class LearnedRateLimit implements SharedRateLimit {
   correct(nowMs: number, weight: number): void {
     this.#given.correct(nowMs, weight);
     this.#take(nowMs, { runs: 0, items: 0, weight });
-    if (weight < 0) this.#turns.wake();
+    if (weight < 0) this.#sharers.wake();
   }
 
   pause(nowMs: number, durationMs: number): void {
@@ -248,18 +248,18 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#budgets.runs.told(told.runs, nowMs, runs, Infinity);
     this.#budgets.weight.told(told.weight, nowMs, weight, this.#pace.at(nowMs));
     if (this.#budgets.weight.isHalfFull(nowMs)) this.#pace.forget();
-    this.#turns.wake();
+    this.#sharers.wake();
   }
 
   #takeShare(share: number): void {
     this.#given.share = share;
     for (const kind of kinds) this.#budgets[kind].share = share;
-    this.#turns.wake();
+    this.#sharers.wake();
   }
 
   #demand(nowMs: number): DemandView {
     const usedMs = Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs(this.#given.used[kind])));
-    const isWaiting = this.#turns.areWaiting(nowMs);
+    const isWaiting = this.#sharers.areWaiting(nowMs);
     return { usedMs, isWaiting, isActive: isWaiting || this.#sent.size > 0 };
   }
 }
@@ -267,11 +267,11 @@ export class LearnedRateLimit implements SharedRateLimit {
 /** One batcher's place. */
 class Seat implements RateLimitSeat {
   readonly #limit: LearnedRateLimit;
-  readonly #turn: Turn;
+  readonly #sharer: Sharer;
 
-  constructor(limit: LearnedRateLimit, turn: Turn) {
+  constructor(limit: LearnedRateLimit, sharer: Sharer) {
     this.#limit = limit;
-    this.#turn = turn;
+    this.#sharer = sharer;
   }
 
   get maxWeight(): number {
@@ -283,11 +283,11 @@ class Seat implements RateLimitSeat {
   }
 
   readyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.#limit.readyAtMs(this.#turn, nowMs, items, weight);
+    return this.#limit.readyAtMs(this.#sharer, nowMs, items, weight);
   }
 
   spend(nowMs: number, items: number, weight: number): void {
-    this.#limit.spend(this.#turn, nowMs, items, weight);
+    this.#limit.spend(this.#sharer, nowMs, items, weight);
   }
 
   correct(nowMs: number, weight: number): void {
@@ -307,7 +307,7 @@ class Seat implements RateLimitSeat {
   }
 
   leave(): void {
-    this.#limit.leave(this.#turn);
+    this.#limit.leave(this.#sharer);
   }
 
   stats(nowMs: number): RateLimitStats {

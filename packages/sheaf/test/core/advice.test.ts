@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher } from "../../dist/index.js";
-import { advise, type AdviceInput } from "../../dist/core/observe/advice.js";
+import { advise, type AdviceInput } from "../../dist/core/measure/advice.js";
 
 const spread = (p50: number): AdviceInput["queueWaitMs"] => ({ p50, p95: p50, p99: p50, max: p50 });
 const noStart = { cause: null, start: null };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compose, type Candidate } from "../../dist/core/dispatch/composition.js";
-import { WeighedCost } from "../../dist/core/observe/weighed-cost.js";
+import { WeighedCost } from "../../dist/core/measure/weighed-cost.js";
 import { auto } from "../../dist/index.js";
 import { Random } from "../../dist/tuning/traffic/random.js";
 import { view } from "../policies/view.js";

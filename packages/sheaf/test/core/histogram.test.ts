@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Histogram } from "../../dist/internal/metrics.js";
-import { RollingHistogram } from "../../dist/core/observe/histogram.js";
+import { RollingHistogram } from "../../dist/core/measure/histogram.js";
 
 for (const [perOctave, error] of [
   [256, 0.002],

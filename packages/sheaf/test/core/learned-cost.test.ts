@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
+import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import { nextSize } from "../../dist/policies/cost-model.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 

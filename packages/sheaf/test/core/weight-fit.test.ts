@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fitWeights, type WeighedRun } from "../../dist/core/observe/weight-fit.js";
+import { fitWeights, type WeighedRun } from "../../dist/core/measure/weight-fit.js";
 import { Random } from "../../dist/tuning/traffic/random.js";
 
 /** Batches of 1 to 16 items whose weights differ a hundredfold. */

@@ -1,4 +1,4 @@
-import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
+import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import type { BatchRecord, Policy, QueueView } from "../../dist/index.js";
 
 /** A queue as a policy sees it: one slot, free, batches of 32, nothing held so far. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
-import { queueBound } from "../../dist/core/observe/expected-latency.js";
-import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
+import { queueBound } from "../../dist/core/measure/expected-latency.js";
+import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import { manualClock, virtualClock } from "../../dist/testing/index.js";
 import { simulate } from "../../dist/tuning/index.js";
 import { inProof } from "../support/seeds.js";

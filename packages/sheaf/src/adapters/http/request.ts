@@ -1,7 +1,7 @@
 import { describe } from "../../shared/describe.ts";
 import type { Priority } from "../../index.ts";
 import { boundedText, TooLarge, type ChunkSource } from "./bounded-text.ts";
-import { Problem } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 import { isPriority } from "./wire.ts";
 
 /** A request as any HTTP server has it. */
@@ -24,28 +24,33 @@ export interface BatchRequest {
 
 /**
  * Reads and checks a request; nothing of it has taken queue space by then.
- * @throws {Problem} 405, 415, 413, 400 or 422, in this order, saying what was expected and what came.
+ * @throws {RequestError} 405, 415, 413, 400 or 422, in this order, saying what was expected and what came.
  */
 export async function readRequest(
   request: RawRequest,
   { maxBodyBytes, maxItems }: { readonly maxBodyBytes: number; readonly maxItems: number },
 ): Promise<BatchRequest> {
   const { method, contentType, contentLength, body } = request;
-  if (method !== "POST") throw new Problem(405, "METHOD_NOT_ALLOWED", `Use POST, not ${method}.`, { allow: "POST" });
+  if (method !== "POST")
+    throw new RequestError(405, "METHOD_NOT_ALLOWED", `Use POST, not ${method}.`, { allow: "POST" });
   const mediaType = contentType?.split(";", 1)[0]?.trim().toLowerCase();
   if (mediaType !== "application/json") {
     const got = contentType === null ? "none" : describe(contentType);
-    throw new Problem(415, "UNSUPPORTED_MEDIA_TYPE", `Send the header content-type: application/json, got ${got}.`);
+    throw new RequestError(
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+      `Send the header content-type: application/json, got ${got}.`,
+    );
   }
   const tooLarge = `The body may have at most ${maxBodyBytes} bytes (maxBodyBytes); send smaller batches.`;
-  if (Number(contentLength) > maxBodyBytes) throw new Problem(413, "BODY_TOO_LARGE", tooLarge);
+  if (Number(contentLength) > maxBodyBytes) throw new RequestError(413, "BODY_TOO_LARGE", tooLarge);
   let value: unknown;
   try {
     value = JSON.parse(await unlessAborted(boundedText(body, maxBodyBytes), request.signal)) as unknown;
   } catch (error) {
-    if (error instanceof TooLarge) throw new Problem(413, "BODY_TOO_LARGE", tooLarge);
+    if (error instanceof TooLarge) throw new RequestError(413, "BODY_TOO_LARGE", tooLarge);
     if (request.signal.aborted) throw error;
-    throw new Problem(400, "NOT_JSON", `The body is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`);
+    throw new RequestError(400, "NOT_JSON", `The body is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`);
   }
   return checked(value, maxItems);
 }
@@ -97,4 +102,4 @@ function listOf<T>(
   return list as (T | null)[];
 }
 
-const wrong = (detail: string): Problem => new Problem(422, "INVALID_INPUT", detail);
+const wrong = (detail: string): RequestError => new RequestError(422, "INVALID_INPUT", detail);

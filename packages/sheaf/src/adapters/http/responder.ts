@@ -1,6 +1,6 @@
 import { BatcherError, type Batcher } from "../../index.ts";
 import { boundedWaitMs, type ItemError, itemErrorOf } from "./item-error.ts";
-import { Problem, replyOf, type Reply } from "./problem.ts";
+import { RequestError, replyOf, type Reply } from "./request-error.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
 import { complaintOn } from "./sound-item.ts";
 
@@ -31,7 +31,7 @@ export function responder<In, Out>(batcher: Batcher<In, Out>, settings: Responde
           );
     } catch (error) {
       if (request.signal.aborted) return undefined;
-      return replyOf(error instanceof Problem ? error : new Problem(500, "INTERNAL", "The endpoint failed."));
+      return replyOf(error instanceof RequestError ? error : new RequestError(500, "INTERNAL", "The endpoint failed."));
     }
   };
 }
@@ -73,7 +73,7 @@ function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
     const { status, code, message, retry_after_ms: asked } = refusal;
     const retryAfterMs = Math.ceil(asked ?? waitMs());
     return replyOf(
-      new Problem(status, code, message, {
+      new RequestError(status, code, message, {
         "retry-after": String(Math.ceil(retryAfterMs / 1000)),
         "retry-after-ms": String(retryAfterMs),
       }),

@@ -1,6 +1,6 @@
 import type { Responder } from "./responder.ts";
 import { webSource } from "./bounded-text.ts";
-import { Problem, replyOf, type Reply } from "./problem.ts";
+import { RequestError, replyOf, type Reply } from "./request-error.ts";
 
 /** As `Request → Response`, the shape of a handler in Hono, Next, Bun and Deno. */
 export function respondWeb(responder: Responder): (request: Request) => Promise<Response> {
@@ -19,7 +19,7 @@ export function respondWeb(responder: Responder): (request: Request) => Promise<
   };
 }
 
-const bodyUsed = new Problem(
+const bodyUsed = new RequestError(
   500,
   "BODY_USED",
   "The request's body has been read before it came to the batch endpoint: hand it on before anything parses it.",

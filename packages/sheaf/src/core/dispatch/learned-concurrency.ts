@@ -1,7 +1,7 @@
 import type { ConcurrencyCause } from "../contract/stats.ts";
 import { firstConcurrency } from "../contract/options.ts";
 import type { RunFacts } from "./dispatcher.ts";
-import { Contention, elasticity, type ContentionFit } from "../observe/contention.ts";
+import { Contention, elasticity, type ContentionFit } from "../measure/contention.ts";
 
 /** Most batches in flight, however well it goes: sockets and memory have an end. */
 export const mostConcurrency = 256;

@@ -1,9 +1,9 @@
 import type { Admission } from "../queue/admission.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import { queueBound } from "../observe/expected-latency.ts";
+import { queueBound } from "../measure/expected-latency.ts";
 import type { RunFacts } from "./dispatcher.ts";
 import type { Group } from "../queue/group.ts";
-import type { BatchCost } from "../observe/learned-cost.ts";
+import type { BatchCost } from "../measure/learned-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
 /**

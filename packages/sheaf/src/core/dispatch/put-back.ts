@@ -1,4 +1,4 @@
-import type { Pace } from "./rate-limit.ts";
+import type { Throttle } from "./rate-limit.ts";
 import type { Entrance } from "../queue/entrance.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -11,7 +11,7 @@ interface Parts<In> {
   readonly queue: Queue<In>;
   readonly settlement: Settlement<In>;
   readonly entrance: Pick<Entrance<In, never>, "rejoin">;
-  readonly pace: Pace;
+  readonly throttle: Throttle;
   readonly maxPauseMs: number;
 }
 
@@ -21,12 +21,12 @@ interface Parts<In> {
  * `maxPauseMs`.
  */
 export function putBack<In>(
-  { queue, settlement, entrance, pace, maxPauseMs }: Parts<In>,
+  { queue, settlement, entrance, throttle, maxPauseMs }: Parts<In>,
   batch: Chunk<In>,
   { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
 ): void {
   const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
-    deadlineAtMs === Infinity ? pace.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= pace.resumesAtMs;
+    deadlineAtMs === Infinity ? throttle.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= throttle.resumesAtMs;
   const isOver = (chunk: Chunk<In>, index: number): boolean =>
     chunk.settlers[index] !== undefined &&
     ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
@@ -43,6 +43,6 @@ export function putBack<In>(
   endIn(batch);
   entrance.rejoin(batch);
   queue.putBack(batch, group, batchId);
-  const isDue = settlement.cancellation.nextDeadlineAtMs <= pace.resumesAtMs;
-  if (isDue || pace.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
+  const isDue = settlement.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
+  if (isDue || throttle.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
 }

@@ -269,7 +269,7 @@ export class Pauses {
 }
 
 /** What dispatch waits for: the rate limit, and the pauses that runs ask for. */
-export class Pace {
+export class Throttle {
   /** `undefined` without a rate limit, until a run asks for a pause. */
   seat: RateLimitSeat | undefined;
   /** The most that the batch may weigh that is chosen now. */

@@ -7,13 +7,13 @@ import { Decisions } from "./decision.ts";
 import type { Dispatcher, RunFacts } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
-import type { Demand } from "../observe/demand.ts";
-import type { BatchCost } from "../observe/learned-cost.ts";
+import type { Demand } from "../measure/demand.ts";
+import type { BatchCost } from "../measure/learned-cost.ts";
 import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
-import type { Pace } from "./rate-limit.ts";
+import type { Throttle } from "./rate-limit.ts";
 import type { Settings } from "../contract/settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
@@ -36,7 +36,7 @@ export interface SchedulerParts<In, Out> {
   readonly entrance: () => Entrance<In, Out>;
   readonly gates: readonly Gate<In>[];
   readonly dispatcher: Dispatcher<In, Out>;
-  readonly pace: Pace;
+  readonly throttle: Throttle;
   readonly cost: BatchCost;
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
@@ -142,7 +142,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
-    this.#parts.pace.seat?.leave();
+    this.#parts.throttle.seat?.leave();
     this.wake();
   }
 
@@ -248,15 +248,15 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, next, pace, dispatcher, admission, settings, overload, demand } = this.#parts;
+    const { queue, next, throttle, dispatcher, admission, settings, overload, demand } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
     group.newestFirst = overload !== undefined && overload.isNewestFirst(group, nowMs);
     const costs = this.#decisions.costs(nowMs, freeSlots);
-    const { seat } = pace;
+    const { seat } = throttle;
     const room = seat?.room(nowMs);
-    pace.maxWeight = room?.weight ?? Infinity;
+    throttle.maxWeight = room?.weight ?? Infinity;
     const preview = next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, room?.items ?? Infinity, admission.maxQueueSize);

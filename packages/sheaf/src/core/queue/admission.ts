@@ -5,7 +5,7 @@ import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { Waiters } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { drainMs, type Waiting } from "../observe/expected-latency.ts";
+import { drainMs, type Waiting } from "../measure/expected-latency.ts";
 import { defaults } from "../contract/options.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../../shared/describe.ts";

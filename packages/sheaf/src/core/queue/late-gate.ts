@@ -7,7 +7,7 @@ import {
   expectedLatencyMs,
   expectedNewestFirstMs,
   mayBeWithin,
-} from "../observe/expected-latency.ts";
+} from "../measure/expected-latency.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { urgency } from "../../policies/overtaking.ts";
 

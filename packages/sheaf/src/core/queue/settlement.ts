@@ -1,7 +1,7 @@
 import { reject, type Chunk } from "./chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { RollingHistogram } from "../observe/histogram.ts";
+import { RollingHistogram } from "../measure/histogram.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { Cancellation, isSpared, type Withdrawals } from "./cancellation.ts";

@@ -26,7 +26,7 @@ export interface SimulatedTenants {
 const maxTenants = 100_000;
 
 /** One of the tenants: its place among them is its key. */
-interface Tenant {
+interface Caller {
   readonly kind: SimulatedTenants;
   readonly key: number;
   readonly moments: () => number | undefined;
@@ -37,7 +37,7 @@ interface Tenant {
 export class TenantTraffic {
   readonly kinds: readonly SimulatedTenants[];
   /** Those that will call again, the next one last. */
-  readonly #waiting: Tenant[] = [];
+  readonly #waiting: Caller[] = [];
   readonly #kindOf: SimulatedTenants[] = [];
   /** By item. */
   readonly #keys: number[] = [];
@@ -87,7 +87,7 @@ export class TenantTraffic {
     return this.#kindOf[this.#keys[item]!]!;
   }
 
-  #arm(tenant: Tenant): void {
+  #arm(tenant: Caller): void {
     const atMs = tenant.moments();
     if (atMs === undefined) return;
     tenant.nextAtMs = atMs;

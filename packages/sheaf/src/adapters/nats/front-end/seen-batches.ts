@@ -1,7 +1,7 @@
-import { RollingHistogram } from "../../../core/observe/histogram.ts";
-import { Demand } from "../../../core/observe/demand.ts";
-import { LearnedCost } from "../../../core/observe/learned-cost.ts";
-import { Statistics, noReasons, Subscribers } from "../../../core/observe/stats.ts";
+import { RollingHistogram } from "../../../core/measure/histogram.ts";
+import { Demand } from "../../../core/measure/demand.ts";
+import { LearnedCost } from "../../../core/measure/learned-cost.ts";
+import { Statistics, noReasons, Subscribers } from "../../../core/measure/stats.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";

@@ -1,6 +1,6 @@
 /** Why a whole request is refused, as in the reply. */
-export class Problem extends Error {
-  override readonly name = "Problem";
+export class RequestError extends Error {
+  override readonly name = "RequestError";
   readonly status: number;
   readonly code: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export interface Reply {
   readonly body: string;
 }
 
-export function replyOf({ status, code, message, headers }: Problem): Reply {
+export function replyOf({ status, code, message, headers }: RequestError): Reply {
   const title = titles[status] ?? "Error";
   return {
     status,

@@ -10,8 +10,8 @@ interface Want {
 /** One who could go and does not, because its policy holds, keeps no other waiting for longer. */
 const patienceMs = 1000;
 
-/** The place of one batcher. */
-export class Turn {
+/** One of the batchers at a limit. */
+export class Sharer {
   /** Is called when it may go earlier than it was told. */
   readonly wake: () => void;
   /** Weight it has had, from a common start. */
@@ -24,8 +24,8 @@ export class Turn {
 }
 
 /** The batchers at one limit. They take turns in weight: the one that has had the least goes first. */
-export class Turns {
-  readonly #all = new Set<Turn>();
+export class Sharers {
+  readonly #all = new Set<Sharer>();
   /** Service that the one served last had had before: one that comes back starts there. */
   #start = 0;
 
@@ -33,36 +33,36 @@ export class Turns {
     return this.#all.size;
   }
 
-  join(wake: () => void): Turn {
-    const turn = new Turn(wake);
-    this.#all.add(turn);
-    return turn;
+  join(wake: () => void): Sharer {
+    const sharer = new Sharer(wake);
+    this.#all.add(sharer);
+    return sharer;
   }
 
-  leave(turn: Turn): void {
-    this.#all.delete(turn);
+  leave(sharer: Sharer): void {
+    this.#all.delete(sharer);
     this.wake();
   }
 
   /** It may go at that moment, which may be past. */
-  look(turn: Turn, nowMs: number, readyAtMs: number, items: number, weight: number): void {
-    turn.want = readyAtMs > nowMs ? { items, weight, endsAtMs: readyAtMs + patienceMs } : undefined;
+  look(sharer: Sharer, nowMs: number, readyAtMs: number, items: number, weight: number): void {
+    sharer.want = readyAtMs > nowMs ? { items, weight, endsAtMs: readyAtMs + patienceMs } : undefined;
   }
 
-  went(turn: Turn, weight: number): void {
-    turn.want = undefined;
-    this.#start = Math.max(this.#start, turn.served);
-    turn.served = this.#servedOf(turn) + Math.max(1, weight);
+  went(sharer: Sharer, weight: number): void {
+    sharer.want = undefined;
+    this.#start = Math.max(this.#start, sharer.served);
+    sharer.served = this.#servedOf(sharer) + Math.max(1, weight);
   }
 
   /** The amounts for which others wait that have had less. */
-  ahead(turn: Turn, nowMs: number): Amounts {
+  ahead(sharer: Sharer, nowMs: number): Amounts {
     const ahead = { runs: 0, items: 0, weight: 0 };
     if (this.#all.size === 1) return ahead;
-    const own = this.#servedOf(turn);
+    const own = this.#servedOf(sharer);
     for (const other of this.#all) {
       const { want } = other;
-      if (other === turn || want === undefined || want.endsAtMs < nowMs || this.#servedOf(other) >= own) continue;
+      if (other === sharer || want === undefined || want.endsAtMs < nowMs || this.#servedOf(other) >= own) continue;
       ahead.runs++;
       ahead.items += want.items;
       ahead.weight += want.weight;
@@ -78,10 +78,10 @@ export class Turns {
 
   /** The limit has changed. */
   wake(): void {
-    for (const turn of this.#all) if (turn.want !== undefined) turn.wake();
+    for (const sharer of this.#all) if (sharer.want !== undefined) sharer.wake();
   }
 
-  #servedOf(turn: Turn): number {
-    return Math.max(turn.served, this.#start);
+  #servedOf(sharer: Sharer): number {
+    return Math.max(sharer.served, this.#start);
   }
 }
