@@ -129,7 +129,7 @@ async function write() {
 
 The highest Poisson rate at which 99 % of the calls are answered within the SLO, found by bisection, as a share of a ceiling: W slots
 that start one after the other, with batches of b items as large as (1 + 1/W)(F + a · b) ≤ SLO allows. A run of n items takes
-F + a · n, at most 256 at once. What it means, and what to set: [How many workers](../../guide/slo.md). Made by
+F + a · n, at most 256 at once. What it means, and what to set: [How many workers](../../guide/capacity.md#how-many-workers). Made by
 
 \`\`\`sh
 ${heading} --write

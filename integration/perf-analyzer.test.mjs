@@ -1,4 +1,4 @@
-// NVIDIA's perf_analyzer against the built server, as docs/guide/measuring.md says.
+// NVIDIA's perf_analyzer against the built server, as docs/guide/capacity.md says.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { perfAnalyzer, skipWithoutPerfAnalyzer as skip } from "./lib/perf-analyzer.mjs";

@@ -153,7 +153,7 @@ test("every option of the database and vector store adapters stands in docs/refe
 for (const [page, interfaces] of Object.entries({
   "docs/guide/workers.md": { "node/contract/options.ts": "WorkerOptions" },
   "docs/guide/python.md": { "node/command/options.ts": "CommandOptions" },
-  "docs/guide/local-models.md": {
+  "docs/guide/text-models.md": {
     "models/plan-passes.ts": "PassLimits",
     "models/run-in-passes.ts": "PassOptions",
   },
@@ -169,9 +169,9 @@ for (const [page, interfaces] of Object.entries({
     assert.deepEqual(differences(read(page), "option", new Map(options)), []);
   });
 
-test("every option of measurePasses and its default stand in docs/guide/local-models.md, and back", () => {
+test("every option of measurePasses and its default stand in docs/guide/text-models.md, and back", () => {
   const options = optionsOf("sheaf/src/models/measure-passes.ts", "MeasurePassesOptions");
-  assert.deepEqual(differences(read("docs/guide/local-models.md"), "start option", options), []);
+  assert.deepEqual(differences(read("docs/guide/text-models.md"), "start option", options), []);
 });
 
 test("every environment variable and its default stand in docs/reference/environment.md, and back", async () => {

@@ -8,6 +8,7 @@ import { publicExports } from "../scripts/lib/public-exports.mjs";
 import { llmsFull, llmsIndex } from "../site/lib/llms.mjs";
 import { playground, summaryOf } from "../site/lib/navigation.mjs";
 import { repository, routeOf, targetOf } from "../site/lib/pages.mjs";
+import { redirectPage, redirects } from "../site/lib/redirects.mjs";
 import { rewritten } from "../site/lib/rewrite.mjs";
 import { fileOf, siteOf } from "../site/lib/site.mjs";
 
@@ -52,6 +53,17 @@ function isDead(target, from) {
   if (page === undefined) return !site.files.some((file) => file === `docs${path}`);
   return anchor !== undefined && !anchors(page.markdown).includes(anchor);
 }
+
+test("every old address leads to a page that exists, and to a heading of it, and is no page itself", () => {
+  const markdownOf = (address) => address.replace(".html", ".md");
+  for (const { from, to } of redirects()) {
+    assert.ok(!pageAt.has(`/${markdownOf(from)}`), `${from} is a page again`);
+    assert.ok(pageAt.has(markdownOf(to).split("#")[0]) && !isDead(markdownOf(to), "/"), `${from} → ${to}`);
+  }
+  const { from, to } = redirects("/sheaf/").find(({ from: old }) => old === "guide/slo.html");
+  assert.equal(to, "/sheaf/guide/capacity.html#how-many-workers");
+  assert.ok(links(redirectPage(to)).includes(to), from);
+});
 
 test("every page but the first stands in a sidebar, and every link of bar and sidebars is a page", () => {
   const { nav, sidebar } = site.navigation;
@@ -133,7 +145,7 @@ test("a page's file gives VitePress its title, sentence and place to edit", () =
   const [, head] = fileOf(pageAt.get("/guide/fleet.md")).split("---\n");
   const { title, description, edit } = JSON.parse(head);
   assert.equal(title, "A fleet: one queue for many machines");
-  assert.match(description, /^Behind a load balancer/);
+  assert.match(description, /^A fleet runs models on many machines/);
   assert.equal(edit, `${repository}/edit/main/docs/guide/fleet.md`);
 });
 

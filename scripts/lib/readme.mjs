@@ -12,7 +12,7 @@ const kinds = {
 };
 
 /** The pages whose `npx sheaf …` blocks a newcomer tries. */
-const triedPages = ["README.md", "docs/guide/measuring.md"];
+const triedPages = ["README.md", "docs/guide/capacity.md"];
 
 /** The blocks of `npx sheaf …` lines that a newcomer tries, with their outputs where a page shows them: `{ page, command, output }`. */
 export function sheafSteps() {

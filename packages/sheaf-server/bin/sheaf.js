@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=8 --heap-growing-percent=100 --v8-pool-size=2
-// The flags bound the memory of what lives for a request only, and how often it is freed: docs/guide/serving.md#memory.
+// The flags bound the memory of what lives for a request only, and how often it is freed: docs/guide/operating.md#cpu-and-memory.
 import { setFlagsFromString } from "node:v8";
 
 // Of the heaps of worker threads. This thread has its own already.

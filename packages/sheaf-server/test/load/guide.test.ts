@@ -8,12 +8,12 @@ import { tune } from "../../dist/cli/tune.js";
 import { collected } from "./streams.js";
 
 // perf_analyzer's flags are its own.
-const guide = readFileSync(new URL("../../../../docs/guide/measuring.md", import.meta.url), "utf8").replace(
+const guide = readFileSync(new URL("../../../../docs/guide/capacity.md", import.meta.url), "utf8").replace(
   /### NVIDIA's perf_analyzer[^]*?(?=\n## |$)/,
   "",
 );
 
-test("every flag that docs/guide/measuring.md names exists, and every command has its place there", async () => {
+test("every flag that docs/guide/capacity.md names exists, and every command has its place there", async () => {
   const commands = { bench, demo, simulate, tune };
   const flags = new Set<string>();
   for (const [name, run] of Object.entries(commands)) {
