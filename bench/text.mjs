@@ -1,17 +1,17 @@
 /**
- * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--classes short,mixed,long] [--callers 1,16,64]
- * [--drives closed,lists,open] [--loads 30,60,80] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER]
- * [--from FOLDER] [--install-only]`: text embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and
- * sheaf-two-workers too) and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two
+ * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--tei FILE] [--classes short,mixed,long]
+ * [--callers 1,16,64] [--drives closed,lists,open] [--loads 30,60,80] [--rounds 5] [--seconds 4] [--floor-seconds 1]
+ * [--out FOLDER] [--from FOLDER] [--install-only]`: text embeddings beside other servers (mosec, tei, infinity; sheaf-greedy
+ * and sheaf-two-workers too) and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two
  * threads a run behind each; the floor is Python without a server, which sorts the texts in view (16, 64 and 512), with runs
- * of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`. All
- * take turns in each round; a cell is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up
- * to 512, long ones 425; lists have 32 texts and 16 callers. Open loop: Poisson arrivals at LOADS percent of what the first
- * server answered with the most callers. --out keeps the figures and draws them, --from reports and draws those of an earlier
- * run. The first run installs the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity
- * takes 6 GB. Linux. A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds
- * for the lists and 1 + seconds for a load of the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two
- * servers 8 minutes.
+ * of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`; FILE
+ * of --tei is the text-embeddings-router that is installed here. All take turns in each round; a cell is the median of the
+ * rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have 32 texts and 16
+ * callers. Open loop: Poisson arrivals at LOADS percent of what the first server answered with the most callers. --out keeps
+ * the figures and draws them, --from reports and draws those of an earlier run. The first run installs the other servers into
+ * bench/peers/artifacts; infinity takes 6 GB. Linux. A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds)
+ * for the callers, 1 + 4 × seconds for the lists and 1 + seconds for a load of the open loop: `--classes short,mixed --drives
+ * closed,lists --rounds 3` with two servers 8 minutes.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -35,6 +35,7 @@ const { values: flags } = parseArgs({
   options: {
     servers: { type: "string", default: "sheaf,mosec" },
     base: { type: "string" },
+    tei: { type: "string" },
     classes: { type: "string", default: Object.keys(classes).join() },
     callers: { type: "string", default: "1,16,64" },
     drives: { type: "string", default: drives.join() },
@@ -67,10 +68,10 @@ if (flags.from !== undefined) {
 }
 const folder = mkdtempSync(join(tmpdir(), "sheaf-text-"));
 const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
-const known = textServers(encoder, flags.base);
+const known = textServers(encoder, flags);
 const names = [...listed("servers", flags.servers, Object.keys(known)), ...(flags.base === undefined ? [] : ["base"])];
+if (names.includes("tei") && flags.tei === undefined) fail("--servers tei needs --tei FILE, a text-embeddings-router");
 for (const name of new Set(["text", ...names.map((one) => known[one].python).filter(Boolean)])) installPython(name);
-for (const name of names) known[name].install?.();
 if (!flags["install-only"]) await main();
 rmSync(folder, { recursive: true });
 

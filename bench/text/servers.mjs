@@ -1,7 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onnxRuntime, python, pythonFolder, sheafCommand } from "../peers/paths.mjs";
-import { installTei, teiBinary } from "./tei.mjs";
 
 const json = { "content-type": "application/json" };
 const pythonHelpers = fileURLToPath(new URL("../../packages/sheaf/python", import.meta.url));
@@ -32,8 +31,11 @@ const sheaf = (command, encoder, flags = []) => ({
 const infinityFlags =
   "v2 --engine optimum --device cpu --pooling-method mean --served-model-name encoder --host 127.0.0.1";
 
-/** Each with its defaults for one model and two cores. `base`: another version's checkout. `unit`: its vectors have length 1. */
-export const textServers = (encoder, base) => ({
+/**
+ * Each with its defaults for one model and two cores. `base`: another version's checkout; `tei`: an installed
+ * text-embeddings-router. `unit`: its vectors have length 1.
+ */
+export const textServers = (encoder, { base, tei }) => ({
   sheaf: sheaf(sheafCommand, encoder),
   "sheaf-greedy": sheaf(sheafCommand, encoder, ["--scheduler-strategy", "greedy"]),
   "sheaf-two-workers": sheaf(sheafCommand, encoder, ["--workers", "2"]),
@@ -49,10 +51,10 @@ export const textServers = (encoder, base) => ({
     formats: { json: embeddings("/inference") },
   },
   tei: {
-    install: installTei,
     start: (port) => ({
-      file: teiBinary,
+      file: tei,
       args: ["--model-id", encoder, "--pooling", "mean", "--hostname", "127.0.0.1", "--port", port],
+      // For a build that loads ONNX Runtime when it starts: the one that all servers here share.
       env: { ORT_DYLIB_PATH: onnxRuntime },
     }),
     // Its own route, since its OpenAI route always makes vectors of length 1.
