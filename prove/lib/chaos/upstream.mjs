@@ -22,7 +22,7 @@ export class Upstream {
   #draw;
   #ledger;
   #storm;
-  /** What was done to the requests that a text was in. */
+  /** What was done to the requests that a text was in. Texts that shared one share the set: what is left of a batch ends with the error of a part. */
   #done = new Map();
   /** When it last said 429 to a key and model. */
   #refusedAtMs = new Map();
@@ -77,10 +77,12 @@ export class Upstream {
     const what = this.#storm ?? this.#drawn();
     if (what === undefined) return undefined;
     this.faults[`upstream: ${what}`] = (this.faults[`upstream: ${what}`] ?? 0) + 1;
-    for (const text of inputs) {
-      if (!this.#done.has(text)) this.#done.set(text, new Set());
-      this.#done.get(text).add(what);
+    const done = this.#done.get(inputs.find((text) => this.#done.has(text))) ?? new Set();
+    for (const other of inputs) {
+      for (const before of this.#done.get(other) ?? []) done.add(before);
+      this.#done.set(other, done);
     }
+    done.add(what);
     if (what === "429") this.#refusedAtMs.set(`${headers.authorization} ${body.model}`, performance.now());
     if (["reset", "hang", "short"].includes(what)) return what;
     const embedding = inputs.map(() => 0);
