@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { root } from "./lib/files.mjs";
-import { commandOf, testFiles, testOptions } from "./lib/suites.mjs";
+import { commandOf, grouped, testFiles, testOptions } from "./lib/suites.mjs";
 
 const { values, positionals: words } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
 const command = values.only ?? (words.length === 0 ? "test" : undefined);
@@ -17,5 +17,6 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-const { status } = spawnSync(process.execPath, [...testOptions, ...files], { cwd: root, stdio: "inherit" });
+const isQuick = files.every((file) => commandOf(file) === "test");
+const { status } = spawnSync(process.execPath, [...testOptions, ...(isQuick ? grouped(files) : files)], { cwd: root, stdio: "inherit" });
 process.exit(status ?? 1);

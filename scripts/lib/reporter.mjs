@@ -3,13 +3,13 @@
 import { spec } from "node:test/reporters";
 import { relative } from "node:path";
 import { root } from "./files.mjs";
-import { suiteOf } from "./suites.mjs";
+import { filesOf, suiteOf } from "./suites.mjs";
 
 /** @param {AsyncIterable<{ type: string, data: any }>} events */
 export default async function* reporter(events) {
   const reporter = new spec();
   const suites = new Map();
-  const empty = [];
+  const empty = new Set(process.argv.slice(1).flatMap(filesOf));
   const failures = [];
   const names = [];
   let closing = false;
@@ -28,9 +28,9 @@ export default async function* reporter(events) {
   }
   reporter.end();
   for await (const text of reporter) yield text;
-  failures.push(...empty.map((file) => `${relative(root, file)} ran no test`));
+  failures.push(...Array.from(empty, (file) => `${relative(root, file)} ran no test`));
   if (failures.length > 0) yield `\nFailed:\n${failures.map((name) => `  ✖ ${name}\n`).join("")}`;
-  if (empty.length > 0) process.exitCode = 1;
+  if (empty.size > 0) process.exitCode = 1;
 }
 
 /** File and names of a failed test; nothing for one that failed only because a test inside it did. */
@@ -42,7 +42,7 @@ function failureOf({ file, name, nesting, todo, details }, names) {
 
 function count({ type, data }, suites, empty) {
   // A file that ran no test is reported as one test with the file's name; so is one that failed before its first.
-  if (data.name === data.file && type === "test:pass") empty.push(data.file);
+  if (data.name !== data.file || type === "test:fail") empty.delete(data.file);
   const name = suiteOf(data.file);
   const suite = suites.get(name) ?? { files: new Set(), tests: 0, durationMs: 0 };
   suite.files.add(data.file);
@@ -57,7 +57,7 @@ function summary(suites, empty) {
       `  ${name.padEnd(26)}${String(files.size).padStart(4)} files${String(tests).padStart(6)} tests` +
       `${(durationMs / 1000).toFixed(1).padStart(9)} s\n`,
   );
-  const complaints = empty.map((file) => `✖ ${relative(root, file)} ran no test\n`);
+  const complaints = Array.from(empty, (file) => `✖ ${relative(root, file)} ran no test\n`);
   return `\nSuites (top-level tests, sum of their times):\n${rows.join("")}${complaints.join("")}\n`;
 }
 
