@@ -35,7 +35,7 @@ async function drive(
   clock: VirtualClock,
   api: FakeEmbeddingsApi,
   batchers: ((text: string) => Promise<unknown>)[],
-  minutes = 4,
+  minutes = inProof(4, 3),
 ) {
   const failures: unknown[] = [];
   let texts = 0;
