@@ -70,36 +70,34 @@ export const bench: RunCommand = running(benchCommand, runBench);
 export function benchCommand(streams: CommandStreams): Command {
   const command = newCommand("bench", streams)
     .description(
-      "Loads a server or a model on a schedule that does not wait for it, and measures latency from the moment each " +
-        "request was to leave. A model is served on a free port for the run.",
+      "Sends open-loop load to a server or a model, and measures latency from the scheduled time of each request. A " +
+        "model is served on a free port for the run.",
     )
     .argument("[target]", "URL to load, or a model as for sheaf serve", "use-lite")
     .option("--pattern <names>", `comma-separated: ${patternNames.join(", ")}`, listOf(oneOf(patternNames)), ["steady"])
-    .option("--rate <n>", "mean requests per second of every open pattern", numberFrom(0.001, maxPerS), 100)
+    .option("--rate <n>", "mean requests per second of each open pattern", numberFrom(0.001, maxPerS), 100)
     .option("--callers <n>", "callers of the closed pattern", countUpTo(100_000), 16)
-    .option("--duration <time>", "measured span of each run", parseDurationMs, 10_000)
-    .option("--warm-up <time>", "load before the run that is not counted", parseDurationMs, 2000)
-    .option("--timeout <time>", "a request without a reply is given up", parseDurationMs, 10_000)
-    .option("--connections <n>", "most keep-alive connections", countUpTo(100_000), 1024)
-    .option("--seed <n>", "of arrivals and payloads", countUpTo(largestSeed), 1)
+    .option("--duration <time>", "measured time of each run", parseDurationMs, 10_000)
+    .option("--warm-up <time>", "load before each run that is not measured", parseDurationMs, 2000)
+    .option("--timeout <time>", "time after which a request without a reply is abandoned", parseDurationMs, 10_000)
+    .option("--connections <n>", "maximum number of keep-alive connections", countUpTo(100_000), 1024)
+    .option("--seed <n>", "seed of arrivals and payloads", countUpTo(largestSeed), 1)
     .option("--method <name>", "HTTP method; GET sends no payload", "POST")
-    .option("--payload <template>", "body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
-    .option("--payload-file <path>", "body from a file; one a line for .jsonl")
+    .option("--payload <template>", "request body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
+    .option("--payload-file <path>", "request body from a file, or one body a line of a .jsonl file")
     .option(
       "--compare <names>",
-      `serve the model once per configuration: ${configurationNames.join(", ")}`,
+      `policies to compare, each in a run of its own: ${configurationNames.join(", ")}`,
       listOf(oneOf(configurationNames)),
     )
+    .option("--assert <condition>", "exit with 3 unless this holds, such as p99<50ms; repeatable", repeated, []);
+  withLengths(command, "words per text, instead of N in {{words N}}");
+  withTenants(command, "n requests per second")
+    .option("--tenant-header <name>", "with --tenants: header that names the caller", "X-Tenant")
     .option(
-      "--assert <condition>",
-      "exit 3 unless it holds, such as p99<50ms; may be given several times",
-      repeated,
-      [],
+      "--tenant-keys <file>",
+      "with --tenants: API keys of the callers instead of a header, one a line, the flood's last",
     );
-  withLengths(command, "words of each text, instead of N in {{words N}}");
-  withTenants(command, "so many requests per second")
-    .option("--tenant-header <name>", "with --tenants: the header that names the caller", "X-Tenant")
-    .option("--tenant-keys <file>", "with --tenants: an API key for each caller instead, one a line; the flood's last");
   return withOutputs(withClients(withHeaders(command)));
 }
 

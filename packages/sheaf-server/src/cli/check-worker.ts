@@ -16,13 +16,15 @@ export const checkWorker: RunCommand = running(checkWorkerCommand, runCheck);
 export function checkWorkerCommand(streams: CommandStreams): Command {
   return (
     newCommand("check-worker", streams)
-      .description("Starts a worker again and again and tries every message and every fault of the worker protocol.")
+      .description(
+        "Tests a worker against the worker protocol: starts it repeatedly and tries every message and every fault.",
+      )
       .argument("<command...>", "the worker and its arguments, as workerCommand starts it")
       // Arguments after the command belong to it.
       .passThroughOptions()
-      .option("--data <json>", "the worker's data, as JSON")
-      .option("--load-timeout <time>", "how long it may load", parseDurationMs, 60_000)
-      .option("--json", "a line of JSON for each check")
+      .option("--data <json>", "data passed to the worker, as JSON")
+      .option("--load-timeout <time>", "maximum time to load", parseDurationMs, 60_000)
+      .option("--json", "print one line of JSON per check")
   );
 }
 

@@ -17,52 +17,52 @@ interface Entry {
 export const commands: readonly Entry[] = [
   {
     name: "serve",
-    summary: "serve models over HTTP, in dynamic batches",
+    summary: "serve models over HTTP and gRPC in dynamic batches",
     load: () => import("./serve.ts").then(({ serve, serveCommand }) => ({ run: serve, define: serveCommand })),
   },
   {
     name: "proxy",
-    summary: "let requests of an embeddings API share requests to it",
+    summary: "batch the requests of many clients to an embeddings API",
     load: () => import("./proxy.ts").then(({ proxy, proxyCommand }) => ({ run: proxy, define: proxyCommand })),
   },
   {
     name: "key",
-    summary: "make an API key, and its entry for the file of keys",
+    summary: "generate an API key and its entry for API_KEYS_FILE",
     load: () => import("./key.ts").then(({ key, keyCommand }) => ({ run: key, define: keyCommand })),
   },
   {
     name: "config",
-    summary: "print every setting and where its value came from",
+    summary: "print every setting and the source of its value",
     load: () => import("./config.ts").then(({ config, configCommand }) => ({ run: config, define: configCommand })),
   },
   {
     name: "bench",
-    summary: "load a server or a model on schedule and report its latency",
+    summary: "load-test a server or a model and report its latency",
     load: () =>
       import("./bench.ts").then(({ bench, benchCommand }) => ({ run: interruptible(bench), define: benchCommand })),
   },
   {
     name: "tune",
-    summary: "measure the cost of batches and advise settings, or not to batch",
+    summary: "measure what batches cost and recommend settings, or not to batch",
     load: () =>
       import("./tune.ts").then(({ tune, tuneCommand }) => ({ run: interruptible(tune), define: tuneCommand })),
   },
   {
     name: "simulate",
-    summary: "ask what if, on the real batcher and a virtual clock",
+    summary: "simulate policies and loads with the real batcher on a virtual clock",
     // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
     load: () =>
       import("./simulate.ts").then(({ simulate, simulateCommand }) => ({ run: simulate, define: simulateCommand })),
   },
   {
     name: "demo",
-    summary: "see what batching does, in a minute, offline",
+    summary: "watch batching work, for a minute, offline",
     load: () =>
       import("./demo.ts").then(({ demo, demoCommand }) => ({ run: interruptible(demo), define: demoCommand })),
   },
   {
     name: "check-worker",
-    summary: "see whether a worker in any language keeps to the protocol",
+    summary: "test a worker in any language against the worker protocol",
     load: () =>
       import("./check-worker.ts").then(({ checkWorker, checkWorkerCommand }) => ({
         run: checkWorker,

@@ -29,7 +29,7 @@ export const config: RunCommand = running(configCommand, async (command) => {
 });
 
 export function configCommand(streams: CommandStreams): Command {
-  const description = "Prints every setting and where its value came from.";
+  const description = "Prints every setting and the source of its value.";
   return commandWithSettings("config", description, streams).option("--json", "print as JSON");
 }
 

@@ -32,10 +32,10 @@ export const demo: RunCommand = running(demoCommand, showDemo);
 export function demoCommand(streams: CommandStreams): Command {
   const command = newCommand("demo", streams)
     .description(
-      "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
+      "Shows batching for a minute, offline: a ramp one by one and batched, bursts, a bad item, a killed worker, the verdict. " +
         "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, like a small network on a GPU.",
     )
-    .option("--duration <time>", "of the whole demo, roughly", parseDurationMs, 60_000);
+    .option("--duration <time>", "approximate time of the whole demo", parseDurationMs, 60_000);
   return withOutputs(command);
 }
 

@@ -27,7 +27,7 @@ export const key: RunCommand = running(keyCommand, async (command, { stdout }) =
 
 export function keyCommand(streams: CommandStreams): Command {
   return newCommand("key", streams)
-    .description("Makes an API key, and its entry for API_KEYS_FILE, which holds the hash of the key only.")
+    .description("Generates an API key and its entry for API_KEYS_FILE, which holds only the hash of the key.")
     .argument("<name>", "the name of the key, which is its tenant")
-    .option("--json", "as JSON on stdout");
+    .option("--json", "print as JSON");
 }

@@ -86,13 +86,13 @@ export const simulate: RunCommand = running(simulateCommand, runSimulate);
 export function simulateCommand(streams: CommandStreams): Command {
   const command = newCommand("simulate", streams)
     .description(
-      "Runs the real batcher on a virtual clock: policies over loads, for a given or a measured cost, in seconds.",
+      "Simulates policies under several loads with the real batcher on a virtual clock, for a stated or a measured cost.",
     )
-    .option("--fixed <ms>", "run time of a batch however few items it holds", numberFrom(0, longestMs))
-    .option("--per-item <ms>", "run time of one more item", numberFrom(0, longestMs))
-    .option("--per-length <ms>", "with --lengths: run time of one more unit of length", numberFrom(0, longestMs))
-    .option("--padded", "with --lengths: each item costs as much as the longest of its batch")
-    .option("--cost <file>", "measured cost instead: the output of sheaf tune --json")
+    .option("--fixed <ms>", "run time of a batch, independent of its size", numberFrom(0, longestMs))
+    .option("--per-item <ms>", "run time per item", numberFrom(0, longestMs))
+    .option("--per-length <ms>", "with --lengths: run time per unit of length", numberFrom(0, longestMs))
+    .option("--padded", "with --lengths: items are padded to the longest of their batch")
+    .option("--cost <file>", "cost from the output of sheaf tune --json, instead of --fixed and --per-item")
     .option(
       "--policy <names>",
       `comma-separated: ${configurationNames.join(", ")}`,
@@ -100,35 +100,35 @@ export function simulateCommand(streams: CommandStreams): Command {
       [...configurationNames],
     )
     .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
-    .option("--surge-factor <n>", "surge: how many times the rate comes from second 4 to 14", numberFrom(1, 1000), 3)
-    .option("--trace <file>", "recorded arrivals instead: one moment in milliseconds a line, ascending")
+    .option("--surge-factor <n>", "surge: multiple of the rate from second 4 to 14", numberFrom(1, 1000), 3)
+    .option("--trace <file>", "recorded arrivals instead: one time in milliseconds a line, ascending")
     .option(
       "--load <list>",
-      "shares of the capacity with full batches",
+      "loads as shares of the capacity with full batches",
       listOf(numberFrom(0.001, 1000)),
       [0.1, 0.3, 0.5, 0.7, 0.9],
     )
-    .option("--rate <list>", "calls per second instead of --load", listOf(numberFrom(0.001, maxPerS)))
-    .option("--callers <list>", "callers of closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
-    .option("--slots <n>", "batches at once", countUpTo(1000), 1)
+    .option("--rate <list>", "loads as calls per second, instead of --load", listOf(numberFrom(0.001, maxPerS)))
+    .option("--callers <list>", "numbers of callers, for closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
+    .option("--slots <n>", "concurrent batches", countUpTo(1000), 1)
     .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", countUpTo(largestBatch), 32)
-    .option("--max-batch-weight <n>", "with --lengths: length of a batch (default: none)", numberFrom(1, 1e12))
+    .option("--max-batch-weight <n>", "with --lengths: maximum length of a batch (default: none)", numberFrom(1, 1e12))
     .option("--max-wait <time>", "as MAX_WAIT_MS", parseDurationMs, 50)
     .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(maxItems), 1000)
-    .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
-    .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
-    .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
+    .option("--timeout <time>", "maximum wait of a caller (default: none)", parseDurationMs)
+    .option("--budget <time>", "latency budget of the policy auto (default: none)", parseDurationMs)
+    .option("--target <time>", "target run time of the policy adaptive", parseDurationMs, 100)
     .option(
       "--items <n>",
-      "calls of every run; of a surge those of 31 s, with a flood those of 5 s",
+      "calls per run; a surge defaults to 31 s of calls, a flood to 5 s",
       countUpTo(maxItems),
       10_000,
     )
-    .option("--seed <n>", "of arrivals", countUpTo(largestSeed), 1);
+    .option("--seed <n>", "seed of arrivals", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
-  withTenants(command, "this multiple of the capacity").option(
+  withTenants(command, "n times the capacity").option(
     "--tenant-key <names>",
-    `with --tenants: how the batcher tells them apart, comma-separated: ${tenantKeys.join(", ")}`,
+    `with --tenants: how the batcher distinguishes callers, comma-separated: ${tenantKeys.join(", ")}`,
     listOf(oneOf(tenantKeys)),
     ["none", "fairKey"],
   );

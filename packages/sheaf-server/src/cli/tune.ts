@@ -55,31 +55,35 @@ export const tune: RunCommand = running(tuneCommand, runTune);
 export function tuneCommand(streams: CommandStreams): Command {
   const command = newCommand("tune", streams)
     .description(
-      "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
+      "Measures the run time of each batch size and recommends settings, or not to batch, with the inequality behind it.",
     )
     .argument("<target>", "a model as for sheaf serve (a worker module may export sample), or a URL")
     .option("--sizes <list>", "batch sizes", listOf(countUpTo(largestBatch)), [1, 2, 4, 8, 16, 32])
-    .option("--workers <n>", "copies of the model, or requests at once to a URL", countUpTo(256), 1)
-    .option("--device <devices>", "where a model runs, as INFERENCE_DEVICE (default: cpu)")
-    .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(countUpTo(1024)))
+    .option("--workers <n>", "instances of the model, or concurrent requests to a URL", countUpTo(256), 1)
+    .option("--device <devices>", "device of a model, as INFERENCE_DEVICE (default: cpu)")
+    .option(
+      "--concurrency <list>",
+      "numbers of batches in flight to measure (default: 1 to --workers)",
+      listOf(countUpTo(1024)),
+    )
     .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option(
       "--rate <n>",
-      "items per second to advise for (default: 70 % of the capacity with batches)",
+      "items per second to recommend settings for (default: 70 % of the capacity with batches)",
       numberFrom(0.001, maxPerS),
     )
-    .option("--budget <time>", "latency budget of an item (SLO) to advise for", parseDurationMs)
+    .option("--budget <time>", "latency budget (SLO) to recommend settings for", parseDurationMs)
     .option(
       "--order <kind>",
-      "free or strict: strict runs each item after the one before it",
+      "free, or strict: an item may start only when the previous one has ended",
       oneOf(["free", "strict"]),
       "free",
     )
-    .option("--error <percent>", "measure until every median is known to this", numberFrom(0.01, 100), 2)
-    .option("--max-time <time>", "stop measuring after this in any case", parseDurationMs, 20_000)
-    .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
-    .option("--seed <n>", "of the items", countUpTo(largestSeed), 1)
-    .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)");
+    .option("--error <percent>", "measure until each median is known to this precision", numberFrom(0.01, 100), 2)
+    .option("--max-time <time>", "maximum time to measure", parseDurationMs, 20_000)
+    .option("--timeout <time>", "maximum time of a request to a URL", parseDurationMs, 30_000)
+    .option("--seed <n>", "seed of the items", countUpTo(largestSeed), 1)
+    .option("--write-config [path]", "write the recommended settings into a config file (default: sheaf.config.json)");
   return withOutputs(withHeaders(command));
 }
 

@@ -5,7 +5,7 @@ import { countUpTo, parseDurationMs } from "./command.ts";
 
 /** The headers of every request to a URL, one a flag. @throws {UsageError} for a line without a name. */
 export const withHeaders = (command: Command): Command =>
-  command.option("--header <name: value>", "header of requests to a URL; may be given several times", header);
+  command.option("--header <name: value>", "request header for a URL; repeatable", header);
 
 function header(line: string, earlier: Readonly<Record<string, string>> = {}): Record<string, string> {
   const colon = line.indexOf(":");
@@ -26,11 +26,11 @@ export const withClients = (command: Command): Command =>
   command
     .option(
       "--patience <time>",
-      "clients give up after this, or a time drawn from a range (1.5s-3s), and try again",
+      "time after which clients give up and try again, or a range to draw it from (1.5s-3s)",
       rangeMs,
     )
-    .option(`${flags.attempts} <n>`, "attempts of a client with --patience", countUpTo(100), 3)
-    .option(flags.obeyRetryAfter, "a refused client waits as long as the refusal asks");
+    .option(`${flags.attempts} <n>`, "with --patience: attempts per client", countUpTo(100), 3)
+    .option(flags.obeyRetryAfter, "with --patience: refused clients wait as long as Retry-After asks");
 
 /** Clients as the flags describe them; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
 export function retriesOf(command: Command): Retries | undefined {

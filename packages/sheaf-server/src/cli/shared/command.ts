@@ -74,8 +74,8 @@ export interface OutputOptions extends ReportFiles {
 export const withOutputs = (command: Command): Command =>
   command
     .option("--report <path>", "write an HTML report that opens offline (needs vega@5 and vega-lite@5)")
-    .option("--svg <folder>", "write its pictures as SVG files")
-    .option("--json", "everything as JSON on stdout");
+    .option("--svg <folder>", "write the charts of the report as SVG files")
+    .option("--json", "print all results as JSON");
 
 /** A bug of ours is shown with its stack; anything else as a sentence. */
 function textOf(error: unknown): string {

@@ -7,7 +7,10 @@ import { textOf } from "./text-file.ts";
 const longest = 1_000_000;
 
 export const withLengths = (command: Command, of: string): Command =>
-  command.option("--lengths <median,p99|file>", `${of}: lognormal, such as 40,2000, or from a file, one a line`);
+  command.option(
+    "--lengths <median,p99|file>",
+    `${of}: lognormal with this median and 99th percentile, or a file with one number a line`,
+  );
 
 /** Lengths as `--lengths` gives them, in whole numbers from 1. @throws {UsageError} */
 export async function lengthsOf(text: string): Promise<Weights> {

@@ -33,9 +33,10 @@ export class SettingOption extends Option {
 
   constructor(setting: Setting, value: Setting["default"]) {
     const { flag, env, group, valueName, description, range, isSecret } = setting;
-    const source = `(${env}; default ${(isSecret ? undefined : value?.toString()) || "none"})`;
-    const words = range === undefined ? description.replace(/\.$/, "") : `${description} Takes ${range}`;
-    super(valueName === "" ? flag : `${flag} <${valueName}>`, `${words} ${source}`);
+    const shown = isSecret ? "" : (value?.toString() ?? "");
+    const values = range === undefined ? "" : ` Values: ${range}.`;
+    const source = shown === "" ? env : `${env}, default ${shown}`;
+    super(valueName === "" ? flag : `${flag} <${valueName}>`, `${description}${values} (${source})`);
     this.setting = setting;
     this.helpGroup(`${group}:`);
   }

@@ -14,8 +14,8 @@ const mostTimes = 1_000_000;
 /** `floodUnit`: of the number that `--flood` takes. */
 export const withTenants = (command: Command, floodUnit: string): Command =>
   command
-    .option("--tenants <n>", "so many callers, each with an equal part of the load", countUpTo(mostTenants))
-    .option("--flood <n>", `with --tenants: one more caller sends ${floodUnit}`, numberFrom(0.001, mostTimes));
+    .option("--tenants <n>", "split the load evenly over n callers", countUpTo(mostTenants))
+    .option("--flood <n>", `with --tenants: add a caller that sends ${floodUnit}`, numberFrom(0.001, mostTimes));
 
 /** Whether there are tenants. @throws {UsageError} for a flag that needs them. */
 export function hasTenants(command: Command, others: Readonly<Record<string, string>> = {}): boolean {
