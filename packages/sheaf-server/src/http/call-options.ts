@@ -75,11 +75,11 @@ export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
       Type.Number({
         exclusiveMinimum: 0,
         maximum: requestTimeoutMs,
-        description: "Longest wait, in milliseconds; at most and by default REQUEST_TIMEOUT_MS.",
+        description: "Deadline of the request in milliseconds; at most REQUEST_TIMEOUT_MS, which is the default.",
       }),
     ),
-    "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
-    traceparent: Type.Optional(text("W3C trace context; its trace id is in the log.")),
+    "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; generated if absent.")),
+    traceparent: Type.Optional(text("W3C trace context; the log has its trace id.")),
   });
 
 function priorityOf(header: string | string[] | undefined, name: string): Priority | undefined {

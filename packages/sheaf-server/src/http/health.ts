@@ -15,19 +15,22 @@ const health = Type.Object({
 });
 
 const liveSchema: RouteSchema = {
-  summary: "Whether the process answers",
+  summary: "Check that the process is alive",
   tags: ["health"],
   operationId: "live",
   security: [],
-  response: { 200: json("It does.", Type.Object({ status: Type.Literal("ok") })) },
+  response: { 200: json("The process is alive.", Type.Object({ status: Type.Literal("ok") })) },
 };
 
 const healthSchema: RouteSchema = {
-  summary: "Whether requests are served",
+  summary: "Check that requests are served",
   tags: ["health"],
   operationId: "ready",
   security: [],
-  response: { 200: json("Every model is ready.", health), 503: json("Not yet, or no longer.", health) },
+  response: {
+    200: json("Every model is ready.", health),
+    503: json("A model is loading or failed, or the server is draining.", health),
+  },
 };
 
 /** The answer of `/health`; `ok` is 200, everything else 503. */

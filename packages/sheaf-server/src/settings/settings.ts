@@ -203,7 +203,7 @@ const rows = {
         undefined,
         1,
         65_536,
-        "Maximum number of items in a batch. Default: 32, and 128 for text models in folders.",
+        "Maximum number of items in a batch. Default: 32; 128 for text models in folders; 100 for sheaf proxy.",
       ),
     ),
     maxWaitMs: perModel(
@@ -218,7 +218,7 @@ const rows = {
       choice(
         ["newest", "arrival"],
         undefined,
-        "Items that go first under standing overload: newest, or by arrival. With fifo: arrival.",
+        "Which items go first during standing overload. Default: newest; arrival with the strategy fifo.",
       ),
     ),
     adaptiveTargetLatencyMs: perModel(
@@ -258,7 +258,7 @@ const rows = {
       choice(
         ["single", "exact", "batch"],
         "single",
-        "When results depend on the batch: single runs items alone if they differ by over 5 %, exact if at all, batch never.",
+        "If results depend on the batch: single runs items alone if they differ by over 5 %, exact if they differ at all, batch never.",
       ),
     ),
     modelFile: perModel(
@@ -266,7 +266,7 @@ const rows = {
         default: undefined,
         valueName: "path",
         expects: "a path in the folder",
-        description: "Which graph of a text model's folder to serve, such as onnx/model_quantized.onnx.",
+        description: "Graph of a text model's folder to serve, such as onnx/model_quantized.onnx.",
         parse: (raw) => (typeof raw === "string" && raw.trim() !== "" ? raw.trim() : undefined),
       }),
     ),
@@ -276,13 +276,13 @@ const rows = {
         valueName: "modes",
         expects: `${Object.keys(poolingModes).join(", ")}, or several with commas, and normalize at the end`,
         description:
-          "For text models whose folder names no pooling: cls, mean, lasttoken …, and normalize after a comma.",
+          "Pooling of text models whose folder names none: cls, mean, lasttoken …, optionally with ,normalize.",
         parse: poolingOf,
       }),
     ),
     autoTruncate: perModel(
       row({
-        ...yesNo("Cut texts of more tokens than the model takes; false refuses them with 422."),
+        ...yesNo("Truncate texts that are too long for the model; false refuses them with 422."),
         default: true,
         valueName: "true|false",
       }),
@@ -290,7 +290,7 @@ const rows = {
     warmupBatches: perModel(
       integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
     ),
-    workers: perModel(integer(1, 1, 256, "Instances of each model, each in a worker of its own.")),
+    workers: perModel(integer(1, 1, 256, "Number of instances of each model, each in its own worker.")),
     workerIsolation: perModel(
       choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),
     ),
@@ -311,13 +311,16 @@ const rows = {
     watch: yesNo(
       "Watch the folder of models: load new and changed ones once their files are stable, unload removed ones.",
     ),
-    strictReadiness: yesNo("Not ready while a model that was in the folder at the start is broken."),
+    strictReadiness: yesNo("Report not ready until every model that the folder had at the start has loaded."),
   }),
   ...inGroup("Requests", {
-    requestTimeoutMs: integer(30_000, 1, longestMs, "Maximum wait of a request; a caller may set a shorter one."),
-    runTimeoutMs: perModel(
-      integer(60_000, 1, longestMs, "Maximum run time of one batch; after it the batch is abandoned."),
+    requestTimeoutMs: integer(
+      30_000,
+      1,
+      longestMs,
+      "Maximum time a request waits for its result; a caller may set a shorter one.",
     ),
+    runTimeoutMs: perModel(integer(60_000, 1, longestMs, "Maximum run time of a batch; a longer one is abandoned.")),
     crashedInputMs: integer(
       600_000,
       0,
@@ -353,7 +356,7 @@ const rows = {
       valueName: "hosts",
       range: 'example.org, several with commas, or "*"',
       expects: 'host names with commas, or "*"',
-      description: "Accepted host names, beside loopback ones. Not set: any host, unless bound to loopback.",
+      description: "Accepted host names, besides loopback ones. Default: any host, unless bound to loopback.",
       parse: (raw) => names(raw),
     }),
   }),
@@ -361,7 +364,7 @@ const rows = {
     apiKeysFile: text(
       "file",
       undefined,
-      "JSON file of API keys, each with a name, a share and bounds; read again when it changes.",
+      "JSON file of API keys, each with a name, a share and bounds; reloaded when it changes.",
     ),
     tenantBy: choice(
       ["key", "header", "user"],
@@ -387,7 +390,7 @@ const rows = {
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),
     port: integer(8000, 0, 65_535, "Port to listen on; 0 picks a free one."),
-    grpcPort: integer(undefined, 0, 65_535, "Port for gRPC, beside HTTP; 0 picks a free one. Default: no gRPC."),
+    grpcPort: integer(undefined, 0, 65_535, "Port for gRPC; 0 picks a free one. Default: no gRPC."),
     logLevel: {
       ...choice(
         ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
@@ -409,13 +412,13 @@ const rows = {
       parse: (raw) => baseUrl(raw),
     }),
     upstreamApiKey: secret(
-      text("key", undefined, "Key for the upstream, in place of the callers' own; needed with API_KEYS_FILE."),
+      text("key", undefined, "API key for the upstream, instead of the callers' own; required with API_KEYS_FILE."),
     ),
     upstreamConcurrency: integer(
       undefined,
       1,
       1000,
-      "Maximum concurrent requests to the upstream, per key and model; learned without it.",
+      "Maximum concurrent requests to the upstream, per key and model. Default: learned.",
     ),
     upstreamRequestsPerMinute: integer(
       undefined,
@@ -453,11 +456,11 @@ const rows = {
     natsDurability: choice(
       ["file", "memory", "none"],
       "file",
-      "Accepted items survive a restart of NATS (file), the loss of a worker (memory), or neither (none).",
+      "What accepted items survive: a restart of NATS (file), the loss of a worker (memory), or neither (none).",
     ),
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
-    natsAckWaitMs: integer(5000, 300, 600_000, "After this silence, a worker's items go to other workers."),
-    natsMaxDeliver: integer(5, 1, 100, "Maximum deliveries of an item; after that it becomes a dead letter."),
+    natsAckWaitMs: integer(5000, 300, 600_000, "Silence after which a worker's items go to other workers."),
+    natsMaxDeliver: integer(5, 1, 100, "Maximum deliveries of an item before it becomes a dead letter."),
     natsHoldMs: integer(
       1000,
       0,

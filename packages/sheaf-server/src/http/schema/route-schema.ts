@@ -36,15 +36,15 @@ export const count = (description: string): Schema => Type.Integer({ minimum: 0,
 
 const problem = Type.Object(
   {
-    type: text("urn:sheaf:error: and the code."),
-    title: text("The status in words."),
+    type: text("urn:sheaf:error: followed by the code."),
+    title: text("The reason phrase of the status."),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
     detail: text("The cause, and how to fix it."),
     request_id: text("Also in the header x-request-id and in the log."),
     error: Type.Object({
       message: Type.String(),
       type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the wrong value." }),
+      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the invalid value." }),
       code: Type.String(),
     }),
   },
@@ -53,15 +53,15 @@ const problem = Type.Object(
 
 /** The replies to a failed request, by status. */
 export const problems: Readonly<Record<number, string>> = {
-  400: "Not JSON.",
-  404: "No such model.",
+  400: "The body is not JSON.",
+  404: "There is no model of this name.",
   413: "The body is too large.",
   415: "The body is not application/json in UTF-8, uncompressed.",
-  422: "A wrong value: its path, the expected kind and the actual value.",
-  429: "The queue is full, or a bound of the tenant is reached; see the headers retry-after and retry-after-ms.",
+  422: "A value is invalid; the message has its path, what is expected and what was received.",
+  429: "The queue is full or the tenant has reached a bound. The headers retry-after and retry-after-ms say when to retry.",
   500: "The model failed.",
-  502: "The item was given up: every worker that took it ended; see the id in the message.",
-  503: "Warming up, shutting down, or no worker is alive.",
+  502: "Every worker that ran the item ended. The message has the id of its dead letter.",
+  503: "The server is starting or shutting down, or no worker is alive.",
   504: "The deadline passed, or the run took too long.",
 };
 
@@ -77,7 +77,7 @@ const errorBodies: Readonly<Record<ErrorForm, { readonly type: string; readonly 
   problem: { type: "application/problem+json", schema: problem },
   message: {
     type: "application/problem+json",
-    schema: Type.Intersect([problem, Type.Object({ message: text("The same as detail.") })]),
+    schema: Type.Intersect([problem, Type.Object({ message: text("Same as detail.") })]),
   },
   text: { type: "application/json", schema: textError },
   tei: {
@@ -103,4 +103,4 @@ export const problemResponses: Readonly<Record<number, unknown>> = errorResponse
 export const unauthorized = (form: ErrorForm): object => errorResponse("The key is missing or wrong.", form);
 
 /** Of every route for operators. */
-export const forbidden = (form: ErrorForm): object => errorResponse("The key is not an operator's.", form);
+export const forbidden = (form: ErrorForm): object => errorResponse("The key is not that of an operator.", form);

@@ -52,7 +52,7 @@ export function itemSchema(input: ModelInput, settings: Settings): Schema {
       return input.tensors.length === 1 ? Type.Union([tensorSchema(input.tensors[0]!), named]) : named;
     }
     case "json":
-      return Type.Unknown({ description: "An input of the model; GET /v1/models describes it in words." });
+      return Type.Unknown({ description: "An input of the model; GET /v1/models describes it." });
   }
 }
 

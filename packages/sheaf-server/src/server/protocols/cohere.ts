@@ -48,7 +48,7 @@ const fields = {
   output_dimension: vectorLength,
   truncate: field(
     oneOf("END", "START", "NONE"),
-    "Where a text of too many tokens is cut; NONE refuses it. Default: at its end, or as AUTO_TRUNCATE says.",
+    "Side on which texts that are too long are truncated; NONE refuses them. Default: END, or NONE if AUTO_TRUNCATE is false.",
   ),
   // Sheaf's own header sets the priority.
   ...ignored("priority"),
@@ -56,7 +56,7 @@ const fields = {
 const embedBodies = {
   1: object("an object with texts", {
     ...fields,
-    embedding_types: field(types, "Default: bare arrays of numbers."),
+    embedding_types: field(types, "Default: plain arrays of numbers."),
   }),
   2: object("an object with texts", fields),
 };
@@ -86,7 +86,7 @@ function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
 
 const byType = Type.Object({
   float: Type.Optional(Type.Array(vectorJson)),
-  base64: Type.Optional(Type.Array(text("Little-endian float32."))),
+  base64: Type.Optional(Type.Array(text("Little-endian float32 as base64."))),
 });
 
 const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
@@ -97,7 +97,7 @@ const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
   body: embedBodies[version].schema(models),
   response: {
     200: json(
-      "The vectors in the order of the texts.",
+      "The vectors, in the order of the texts.",
       Type.Object({
         id: text("The request's id."),
         texts: Type.Array(Type.String()),
@@ -105,7 +105,7 @@ const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
         response_type: Type.String({ enum: ["embeddings_floats", "embeddings_by_type"] }),
         meta: Type.Object({
           api_version: Type.Object({ version: Type.String() }),
-          billed_units: Type.Object({ input_tokens: count("Tokens.") }),
+          billed_units: Type.Object({ input_tokens: count("Number of tokens.") }),
         }),
       }),
     ),

@@ -136,7 +136,7 @@ function tokens(path: string, { name }: ServedModel): Problem {
 /** The field of the length of vectors, for `readDimensions`. */
 export const vectorLength: Field<unknown> = field(
   readLater(({ all }) => lengthSchema(all.filter(({ definition }) => embedsTexts(definition)))),
-  "The model's own length, or a shorter one where its folder allows it.",
+  "Length of the vectors: the model's own, or a shorter one if its folder allows it.",
 );
 
 /** The lengths that any of these models gives. */

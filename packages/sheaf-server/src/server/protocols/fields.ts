@@ -54,7 +54,7 @@ export const ignored = <Key extends string>(...keys: readonly Key[]): Readonly<R
 
 const ignoredField: Field<unknown> = {
   read: (value) => value,
-  schema: () => Type.Optional({ description: "Taken and ignored." }),
+  schema: () => Type.Optional({ description: "Accepted and ignored." }),
 };
 
 /** The fields of an object by name. Of several wrong values an error names the first in this order. */

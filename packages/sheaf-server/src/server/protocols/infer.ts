@@ -167,10 +167,10 @@ const ms = (description: string): Schema =>
   Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
 const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
 const timingSchema = {
-  latency_ms: ms("Arrival to reply"),
-  queue_ms: ms("Arrival to the start of its batch; of several the longest"),
-  run_ms: ms("The run of its batch; of several the longest"),
-  batch_size: count("Items in the batch it ran in, 0 from the cache; of several the largest."),
+  latency_ms: ms("Time from arrival to reply"),
+  queue_ms: ms("Time from arrival to the start of the batch (the longest, for several inputs)"),
+  run_ms: ms("Run time of the batch (the longest, for several inputs)"),
+  batch_size: count("Number of items in the batch (the largest, for several inputs); 0 if the cache answered."),
   request_id: Type.String(),
 };
 
@@ -178,8 +178,8 @@ const timingSchema = {
 const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
   summary: isNamed ? "Run a model" : "Run the first model",
   description:
-    'One input, bare (`"text"`, `[0.1, …]`) or as `input`; or several as `inputs`, admitted whole or refused. ' +
-    "Of several, a failed or invalid item has its error in its place.",
+    'Send one input, bare (`"text"`, `[0.1, …]`) or as `input`, or several as `inputs`. Several are admitted or refused ' +
+    "together; an invalid or failed one has its error in its place.",
   tags: ["inference"],
   operationId: isNamed ? "inferModel" : "infer",
   ...(isNamed ? { params: Type.Object({ model: modelParameter(models) }) } : {}),
@@ -187,7 +187,7 @@ const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
   body: inferBody(isNamed ? models.all : models.unnamed, models.settings),
   response: {
     200: json(
-      "The result, or the results in order.",
+      "The result of one input, or the results of several in order.",
       Type.Union([
         Type.Object({ model: Type.String(), output: Type.Unknown(), ...timingSchema }),
         Type.Object({

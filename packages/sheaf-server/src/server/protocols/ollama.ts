@@ -73,8 +73,11 @@ const ignoredOptions = ignored(
 
 const shared = {
   options: field(
-    object("an object of options", { num_ctx: field(tokenLimit, "At least the model's own."), ...ignoredOptions }),
-    "Those of a model.",
+    object("an object of options", {
+      num_ctx: field(tokenLimit, "Must be at least the model's own limit."),
+      ...ignoredOptions,
+    }),
+    "Options of a model.",
   ),
   stream: field(
     kindOf("false: the reply comes in one piece", (value) => value === false, Type.Boolean({ enum: [false] })),
@@ -88,7 +91,7 @@ const shared = {
 const embedBody = object("an object with model and input", {
   model,
   input: required(oneOrMoreTexts),
-  truncate: field(trueOrFalse, "false refuses a text of too many tokens. Default: AUTO_TRUNCATE."),
+  truncate: field(trueOrFalse, "Truncate texts that are too long; false refuses them. Default: AUTO_TRUNCATE."),
   dimensions: vectorLength,
   ...shared,
 });
@@ -107,7 +110,7 @@ const verbose = ignored("verbose");
 const showBodies = {
   model: object("an object with model", {
     model: required(namedModel, name),
-    name: field(anyText, "Not read."),
+    name: field(anyText, "Ignored."),
     ...verbose,
   }),
   name: object("an object with model", { name: required(namedModel, name), ...verbose }),
@@ -199,7 +202,7 @@ const detailsOf = (definition: ServedModel["definition"]): object => {
 const tags = ["Ollama"];
 
 const embedSchema = (models: Models): RouteSchema => ({
-  summary: "Embed texts, Ollama's way",
+  summary: "Embed texts (Ollama)",
   tags,
   operationId: "ollamaEmbed",
   headers: inferenceHeaders(models.settings),
@@ -212,7 +215,7 @@ const embedSchema = (models: Models): RouteSchema => ({
         embeddings: Type.Array(vectorJson),
         total_duration: count("Nanoseconds."),
         load_duration: count("Always 0."),
-        prompt_eval_count: count("Tokens."),
+        prompt_eval_count: count("Number of tokens."),
       }),
     ),
     ...errorResponses("text"),
@@ -220,12 +223,12 @@ const embedSchema = (models: Models): RouteSchema => ({
 });
 
 const embeddingsSchema = (models: Models): RouteSchema => ({
-  summary: "Embed one text, Ollama's older way",
+  summary: "Embed one text (Ollama, older)",
   tags,
   operationId: "ollamaEmbeddings",
   headers: inferenceHeaders(models.settings),
   body: embeddingsBody.schema(models),
-  response: { 200: json("Its vector.", Type.Object({ embedding: vectorJson })), ...errorResponses("text") },
+  response: { 200: json("The vector of the text.", Type.Object({ embedding: vectorJson })), ...errorResponses("text") },
 });
 
 const details = Type.Object({
@@ -238,12 +241,12 @@ const details = Type.Object({
 });
 
 const tagsSchema: RouteSchema = {
-  summary: "List the embedding models, Ollama's way",
+  summary: "List the embedding models (Ollama)",
   tags,
   operationId: "ollamaTags",
   response: {
     200: json(
-      "The models, in the order they were named.",
+      "The models, in the order of the command line.",
       Type.Object({
         models: Type.Array(
           Type.Object({ name: Type.String(), model: Type.String(), modified_at: Type.String(), details }),
@@ -254,13 +257,13 @@ const tagsSchema: RouteSchema = {
 };
 
 const showSchema = (models: Models): RouteSchema => ({
-  summary: "Describe a model, Ollama's way",
+  summary: "Describe a model (Ollama)",
   tags,
   operationId: "ollamaShow",
   body: Type.Union([showBodies.model.schema(models), showBodies.name.schema(models)]),
   response: {
     200: json(
-      "The facts about the model.",
+      "The description of the model.",
       Type.Object({
         modelfile: Type.String(),
         parameters: Type.String(),
@@ -276,9 +279,9 @@ const showSchema = (models: Models): RouteSchema => ({
 });
 
 const versionSchema: RouteSchema = {
-  summary: "The server's version",
+  summary: "Show the server's version",
   tags,
   operationId: "ollamaVersion",
   security: [],
-  response: { 200: json("Sheaf's own.", Type.Object({ version: text("Of sheaf-server.") })) },
+  response: { 200: json("Version of sheaf-server.", Type.Object({ version: text("Version of sheaf-server.") })) },
 };

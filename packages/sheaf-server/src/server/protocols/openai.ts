@@ -63,10 +63,10 @@ function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
 const embeddingsBody = closedObject("an object with model and input", {
   model: required(modelThat(embedsTexts), "Name of a text embedding model."),
   input: required(oneOrMoreTexts),
-  encoding_format: field(oneOf("float", "base64"), "Of the vectors.", "float"),
+  encoding_format: field(oneOf("float", "base64"), "Encoding of the vectors.", "float"),
   dimensions: vectorLength,
   input_type: inputType,
-  user: field(anyText, "With TENANT_BY=user the tenant."),
+  user: field(anyText, "Name of the tenant if TENANT_BY=user."),
 });
 
 interface Embeddings extends TextsToEmbed {
@@ -94,7 +94,7 @@ function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean)
 }
 
 const embeddingsSchema = (models: Models): RouteSchema => ({
-  summary: "Embed texts, OpenAI's way",
+  summary: "Embed texts (OpenAI)",
   tags: ["OpenAI"],
   operationId: "createEmbeddings",
   headers: inferenceHeaders(models.settings),
@@ -107,7 +107,7 @@ const embeddingsSchema = (models: Models): RouteSchema => ({
         data: Type.Array(
           Type.Object({
             object: Type.Literal("embedding"),
-            index: count("Place of the text."),
+            index: count("Index of the text."),
             embedding: Type.Union([
               Type.Array(Type.Number()),
               text("Base64 of little-endian float32, with encoding_format base64."),
@@ -115,7 +115,10 @@ const embeddingsSchema = (models: Models): RouteSchema => ({
           }),
         ),
         model: Type.String(),
-        usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
+        usage: Type.Object({
+          prompt_tokens: count("Number of tokens."),
+          total_tokens: count("Equal to prompt_tokens."),
+        }),
       }),
     ),
     ...problemResponses,
@@ -127,15 +130,17 @@ const model = Type.Object({
   object: Type.Literal("model"),
   created: Type.Integer(),
   owned_by: Type.String(),
-  task: Type.Optional(text("embedding, rerank, classification, text, json or tensor; or the word of its definition.")),
+  task: Type.Optional(
+    text("embedding, rerank, classification, text, json, tensor, or the task of the model's own definition."),
+  ),
   state: text("loading, ready, restarting, unavailable or failed."),
   reason: Type.Optional(text("Why the model is not ready.")),
   max_batch_size: Type.Optional(Type.Number()),
   device: Type.Optional(text("Device that the model runs on: cpu, cuda:0, webgpu …")),
-  input: Type.Optional(text("The type of an item; known once the model has been inspected.")),
-  sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
+  input: Type.Optional(text("Description of an input; absent until the model has been inspected.")),
+  sample: Type.Optional(Type.Unknown({ description: "A valid input." })),
   self_test: Type.Optional(
-    text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
+    text("Whether results depend on the batch: independent, slightly-dependent, dependent or not-deterministic."),
   ),
   note: Type.Optional(Type.String()),
 });
@@ -144,7 +149,7 @@ const modelSchema = (models: Models): RouteSchema => ({
   summary: "Describe a model",
   tags: ["OpenAI"],
   operationId: "retrieveModel",
-  params: Type.Object({ id: modelParameter(models, "Name of a model; a slash in it is written %2F.") }),
+  params: Type.Object({ id: modelParameter(models, "Name of a model; encode a slash as %2F.") }),
   response: { 200: json("The model.", model), 404: problemResponses[404] },
 });
 
@@ -154,7 +159,7 @@ const modelsSchema: RouteSchema = {
   operationId: "listModels",
   response: {
     200: json(
-      "The models, in the order they were named; the first answers /infer.",
+      "The models in the order of the command line; the first answers /infer.",
       Type.Object({
         object: Type.Literal("list"),
         data: Type.Array(model),

@@ -24,12 +24,12 @@ const promptNames: Readonly<Record<string, readonly string[]>> = {
 /** What a text is, by the words of Cohere, Jina and Voyage. */
 export const inputType: Field<string | undefined> = field(
   oneOf(...Object.keys(promptNames), "classification", "clustering"),
-  "What the texts are: the model's prompt for it goes before each. A model without prompts gives the same vector for each.",
+  "Kind of the texts; the model's prompt for it is put before each. A model without prompts returns the same vector for every kind.",
 );
 
 export const promptName: Field<string | undefined> = field(
   anyText,
-  "One of the model's prompts, which goes before each text. Default: the model's own default.",
+  "Name of one of the model's prompts, to be put before each text. Default: the model's default prompt.",
 );
 
 /**

@@ -28,7 +28,7 @@ export function rerankRoutes(app: FastifyInstance, models: Models): void {
 }
 
 const rankingModel = field(modelThat(ranksTexts), "Default: the first model that can rank.");
-const topN = field(integerFrom(0), "Most results; default and 0: all.");
+const topN = field(integerFrom(0), "Maximum number of results; 0, the default, returns all.");
 const query = required(readLater(({ settings }) => textSchema(settings)));
 
 /** TEI's request. */
@@ -36,9 +36,9 @@ const textsBody = object("an object with query and texts", {
   query,
   texts: required(textsToRank((text) => text)),
   model: rankingModel,
-  raw_scores: field(trueOrFalse, "A cross-encoder's logits, instead of scores from 0 to 1.", false),
+  raw_scores: field(trueOrFalse, "Return the logits of a cross-encoder instead of scores from 0 to 1.", false),
   ...truncation,
-  return_text: field(trueOrFalse, "Each text beside its score.", false),
+  return_text: field(trueOrFalse, "Return each text with its score.", false),
   top_n: topN,
 });
 
@@ -49,8 +49,8 @@ const documentsBody = (returnDocuments: boolean) =>
     documents: required(textsToRank((text) => Type.Union([text, Type.Object({ text })]))),
     model: rankingModel,
     top_n: topN,
-    return_documents: field(trueOrFalse, "Each document beside its score.", returnDocuments),
-    max_tokens_per_doc: field(tokenLimit, "At least the number of tokens where the model cuts texts."),
+    return_documents: field(trueOrFalse, "Return each document with its score.", returnDocuments),
+    max_tokens_per_doc: field(tokenLimit, "Must be at least the number of tokens to which the model truncates texts."),
     // A document is one chunk here, and Sheaf's own header sets the priority.
     ...ignored("max_chunks_per_doc", "priority", "user"),
   });
@@ -151,25 +151,25 @@ function documentOf({ documents, returnDocuments }: RankedDocuments, index: numb
 
 const textsReply = Type.Array(
   Type.Object({
-    index: count("Place in texts."),
-    text: Type.Optional(text("With return_text.")),
+    index: count("Index in texts."),
+    text: Type.Optional(text("Only with return_text.")),
     score: Type.Number(),
   }),
 );
 
-const tokens = Type.Object({ input_tokens: count("Tokens.") });
+const tokens = Type.Object({ input_tokens: count("Number of tokens.") });
 
 const documentsReply = Type.Object({
   id: text("The request's id."),
   model: Type.String(),
   results: Type.Array(
     Type.Object({
-      index: count("Place in documents."),
+      index: count("Index in documents."),
       relevance_score: Type.Number(),
       document: Type.Optional(Type.Object({ text: Type.String() })),
     }),
   ),
-  usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
+  usage: Type.Object({ prompt_tokens: count("Number of tokens."), total_tokens: count("Equal to prompt_tokens.") }),
   meta: Type.Object({ billed_units: tokens, tokens }),
 });
 
@@ -183,16 +183,16 @@ function rerankSchema(models: Models, path: Path): RouteSchema {
   const isBoth = path === "/rerank";
   const documents = documentsBodies[path].schema(models);
   return {
-    summary: isBoth ? "Rank texts by how well they answer a query" : "Rank documents, the way of Cohere, Jina and vLLM",
+    summary: isBoth ? "Rank texts by how well they answer a query" : "Rank documents (Cohere, Jina, vLLM)",
     description:
-      "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model." +
-      (isBoth ? " With texts the reply is TEI's, with documents that of Cohere, Jina and vLLM." : ""),
+      "Ranks by the score of a cross-encoder, or by the cosine of the vectors of a text embedding model." +
+      (isBoth ? " A request with texts gets TEI's reply, one with documents that of Cohere, Jina and vLLM." : ""),
     tags: [isBoth ? "inference" : "Cohere"],
     operationId: operationIds[path],
     headers: inferenceHeaders(models.settings),
     body: isBoth ? Type.Union([textsBody.schema(models), documents]) : documents,
     response: {
-      200: json("The best first.", isBoth ? Type.Union([textsReply, documentsReply]) : documentsReply),
+      200: json("The results, best first.", isBoth ? Type.Union([textsReply, documentsReply]) : documentsReply),
       ...errorResponses("message"),
     },
   };

@@ -22,14 +22,17 @@ export const truncation: {
   readonly truncate: Field<boolean | undefined>;
   readonly truncation_direction: Field<Side | undefined>;
 } = {
-  truncate: field(trueOrFalse, "false refuses a text of more tokens than the model takes. Default: AUTO_TRUNCATE."),
-  truncation_direction: field(direction(["right"]), "Texts are cut at their end; no other direction is supported."),
+  truncate: field(
+    trueOrFalse,
+    "Truncate texts that are too long for the model; false refuses them. Default: AUTO_TRUNCATE.",
+  ),
+  truncation_direction: field(direction(["right"]), "Texts are truncated at the end; no other direction is supported."),
 };
 
 /** The same of `/embed`, where a text may be cut at its start. */
 export const truncationOnEitherSide: typeof truncation = {
   truncate: truncation.truncate,
-  truncation_direction: field(direction(["right", "left"]), "The side on which a text of too many tokens is cut."),
+  truncation_direction: field(direction(["right", "left"]), "Side on which texts that are too long are truncated."),
 };
 
 /**

@@ -120,7 +120,7 @@ const empty = (description: string): object => ({ type: "null", description });
 const open = { tags: ["health"], security: [] };
 
 const vectorsSchema = (models: Models): RouteSchema => ({
-  summary: "Embed texts, as Weaviate's module text2vec-transformers asks",
+  summary: "Embed texts (Weaviate's text2vec-transformers)",
   tags,
   operationId: "weaviateVectors",
   headers: inferenceHeaders(models.settings),
@@ -135,7 +135,7 @@ const vectorsSchema = (models: Models): RouteSchema => ({
         Type.Object({
           text: Type.String(),
           dim: count("Length of the vector."),
-          dims: count("The same."),
+          dims: count("Equal to prompt_tokens."),
           vector: vectorJson,
         }),
         Type.Object({ vectors: Type.Array(vectorJson), dims: count("Length of a vector.") }),
@@ -146,20 +146,20 @@ const vectorsSchema = (models: Models): RouteSchema => ({
 });
 
 const metaSchema: RouteSchema = {
-  summary: "Describe the embedding models, for Weaviate",
+  summary: "Describe the embedding models (Weaviate)",
   tags,
   operationId: "weaviateMeta",
   response: {
     200: json(
-      "The models, in the order they were named.",
+      "The models, in the order of the command line.",
       Type.Object({
         server: Type.String(),
-        version: text("Of sheaf-server."),
+        version: text("Version of sheaf-server."),
         models: Type.Array(
           Type.Object({
             name: Type.String(),
             dims: count("Length of a vector."),
-            max_tokens: Type.Optional(count("Where texts are cut.")),
+            max_tokens: Type.Optional(count("Number of tokens to which texts are truncated.")),
           }),
         ),
       }),
@@ -168,15 +168,18 @@ const metaSchema: RouteSchema = {
 };
 
 const liveSchema: RouteSchema = {
-  summary: "Whether the process answers, for Weaviate",
+  summary: "Check that the process is alive, for Weaviate",
   operationId: "weaviateLive",
   ...open,
-  response: { 204: empty("It does.") },
+  response: { 204: empty("The process is alive.") },
 };
 
 const readySchema: RouteSchema = {
-  summary: "Whether requests are served, for Weaviate",
+  summary: "Check that requests are served, for Weaviate",
   operationId: "weaviateReady",
   ...open,
-  response: { 204: empty("Every model is ready."), 503: empty("Not yet, or no longer.") },
+  response: {
+    204: empty("Every model is ready."),
+    503: empty("A model is loading or failed, or the server is draining."),
+  },
 };

@@ -72,19 +72,19 @@ const actionSchema = (action: Action, models: Models): RouteSchema => ({
   summary: action === "load" ? "Load a model from the folder of models" : "Unload a model",
   description:
     action === "load"
-      ? "Or its new version, while the one before serves. Answers when new requests go to it. Takes no parameters."
-      : "Replies when the model's requests are finished and its memory is free. Takes no parameters.",
+      ? "Loads the model, or its new version while the previous one serves, and answers once new requests go to it. Accepts no parameters."
+      : "Answers once the model has finished its requests and freed its memory. Accepts no parameters.",
   tags,
   operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
-  params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),
+  params: Type.Object({ model: Type.String({ description: "Name of the model in the folder." }) }),
   body: bodies[action].schema(models),
   response: {
-    200: json("Done.", Type.Object({})),
+    200: json("The model is loaded or unloaded.", Type.Object({})),
     400: errors[400],
     404: json("The folder has no such model.", error),
     413: errors[413],
     415: json("The body is not application/json.", error),
-    422: json("A parameter was given, or the model did not load: with the reason.", error),
+    422: json("A parameter was given, or the model did not load; the message has the reason.", error),
     503: errors[503],
   },
 });

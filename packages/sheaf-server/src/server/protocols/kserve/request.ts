@@ -178,7 +178,7 @@ const ofRequest = parameters({
   ),
   timeout: optional(
     readLater(({ settings: { requestTimeoutMs } }) => Type.Number({ minimum: 0, maximum: requestTimeoutMs * 1000 })),
-    "Timeout of the request, in microseconds; 0: the server's own.",
+    "Per-request timeout in µs; 0 = the server's default.",
   ),
   binary_data_output: optional(trueOrFalse),
 });
@@ -214,7 +214,9 @@ const outputSchema = (models: Models): Schema =>
   });
 
 /** The elements of a tensor in JSON. */
-export const dataSchema: Schema = Type.Array(Type.Unknown(), { description: "In row order, flat or nested." });
+export const dataSchema: Schema = Type.Array(Type.Unknown(), {
+  description: "The values in row-major order, flat or nested.",
+});
 
 /** The names of the served models' tensors; of one of them, as no schema knows which model a path names. */
 const nameOf = (tensors: readonly ProtocolTensor[]): Schema =>

@@ -17,7 +17,7 @@ const paramsOf = ({ models, versioned }: Path): Schema => {
   const versions = [...new Set(models.all.map(versionOf))];
   const version = Type.String({
     ...(versions.length === 0 ? {} : { enum: versions }),
-    description: "The version that serves: 1 where a model has no versions of its own.",
+    description: "The serving version; 1 for models without versions.",
   });
   return versioned ? Type.Object({ model, version }) : Type.Object({ model });
 };
@@ -27,9 +27,9 @@ export const error: Schema = Type.Object({ error: Type.String() });
 export const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
     ...problems,
-    400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
-    415: "Neither application/json nor application/octet-stream.",
-    422: "A shape or a value that the model does not take.",
+    400: "The request violates the protocol: invalid JSON, length, name or datatype.",
+    415: "The body is neither application/json nor application/octet-stream.",
+    422: "The model does not accept a shape or a value.",
   }).map(([status, description]) => [status, json(description, error)]),
 );
 /** Of a route that says something of a model. */
@@ -38,12 +38,12 @@ const unknownOrUnready = { 404: errors[404], 503: errors[503] };
 const tensorFields = {
   name: Type.String(),
   datatype: Type.String({ description: "FP32, INT64, BYTES …" }),
-  shape: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
+  shape: Type.Array(Type.Integer(), { description: "Lengths of the axes; -1 accepts any length." }),
 };
 const configTensor = Type.Object({
   name: Type.String(),
   data_type: Type.String({ description: "TYPE_FP32, TYPE_INT64, TYPE_STRING …" }),
-  dims: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
+  dims: Type.Array(Type.Integer(), { description: "Lengths of the axes; -1 accepts any length." }),
 });
 const metadataTensor = Type.Object(tensorFields);
 const outputTensor = Type.Object({
@@ -67,30 +67,33 @@ const open = { security: [] };
 
 export const server: RouteSchema = route(
   "serverMetadata",
-  "Name the server and its extensions",
+  "Show the server's name and extensions",
   Type.Object({ name: Type.String(), version: Type.String(), extensions: Type.Array(Type.String()) }),
 );
 export const live: RouteSchema = {
-  ...route("serverLive", "Whether the process answers", Type.Object({ live: Type.Boolean() })),
+  ...route("serverLive", "Check that the process is alive", Type.Object({ live: Type.Boolean() })),
   ...open,
 };
 const readiness = Type.Object({ ready: Type.Boolean() });
 export const ready: RouteSchema = {
-  ...route("serverReady", "Whether every model is ready", readiness),
+  ...route("serverReady", "Check that every model is ready", readiness),
   ...open,
-  response: { 200: json("Every model is ready.", readiness), 503: json("Not yet, or no longer.", readiness) },
+  response: {
+    200: json("Every model is ready.", readiness),
+    503: json("A model is loading or failed, or the server is draining.", readiness),
+  },
 };
 const modelReadiness = Type.Object({ name: Type.String(), ready: Type.Boolean() });
 export const modelReady = (path: Path): RouteSchema =>
-  modelRoute(path, "modelReady", "Whether a model is ready", {
-    200: json("It is.", modelReadiness),
+  modelRoute(path, "modelReady", "Check that a model is ready", {
+    200: json("The model is ready.", modelReadiness),
     404: errors[404],
-    503: json("It is not.", modelReadiness),
+    503: json("The model is not ready.", modelReadiness),
   });
 export const model = (path: Path): RouteSchema =>
-  modelRoute(path, "modelMetadata", "Name a model's tensors", {
+  modelRoute(path, "modelMetadata", "List a model's tensors", {
     200: json(
-      "Inputs and outputs; axis 0 counts items.",
+      "The inputs and outputs; axis 0 is the batch axis.",
       Type.Object({
         name: Type.String(),
         versions: Type.Array(Type.String()),
@@ -104,15 +107,15 @@ export const model = (path: Path): RouteSchema =>
   });
 
 export const config = (path: Path): RouteSchema => ({
-  description: "As Triton's model configuration extension, for clients such as perf_analyzer.",
+  description: "Follows Triton's model configuration extension, for clients such as perf_analyzer.",
   ...modelRoute(path, "modelConfig", "Show a model's configuration", {
     200: json(
-      "The fields of Triton's ModelConfig that mean something here; dims are one item's.",
+      "The fields of Triton's ModelConfig that apply here; dims are those of one item.",
       Type.Object({
         name: Type.String(),
         platform: Type.String(),
         backend: Type.String(),
-        max_batch_size: Type.Integer({ minimum: 0, description: "0 where axis 0 is not a batch's." }),
+        max_batch_size: Type.Integer({ minimum: 0, description: "0 if the first axis is not a batch axis." }),
         input: Type.Array(configTensor),
         output: Type.Array(configTensor),
       }),
@@ -123,15 +126,18 @@ export const config = (path: Path): RouteSchema => ({
 
 const duration = Type.Object({ count: Type.Integer({ minimum: 0 }), ns: Type.Integer({ minimum: 0 }) });
 const computed = { compute_input: duration, compute_infer: duration, compute_output: duration };
-const countsAndTimes = "Counts and times since start, as Triton's statistics extension.";
+const countsAndTimes = "Counts and times since the start; follows Triton's statistics extension.";
 const modelStatistics = Type.Object({
   model_stats: Type.Array(
     Type.Object({
       name: Type.String(),
       version: Type.String(),
-      last_inference: Type.Integer({ minimum: 0, description: "In ms since 1970; 0 before the first." }),
-      inference_count: Type.Integer({ minimum: 0, description: "Items of answered requests." }),
-      execution_count: Type.Integer({ minimum: 0, description: "Batches." }),
+      last_inference: Type.Integer({
+        minimum: 0,
+        description: "Time of the last request in Unix milliseconds; 0 before the first.",
+      }),
+      inference_count: Type.Integer({ minimum: 0, description: "Number of items in answered requests." }),
+      execution_count: Type.Integer({ minimum: 0, description: "Number of batches." }),
       inference_stats: Type.Object({ success: duration, fail: duration, queue: duration, ...computed }),
       batch_stats: Type.Array(Type.Object({ batch_size: Type.Integer({ minimum: 1 }), ...computed })),
     }),
@@ -150,19 +156,19 @@ export const allStatistics: RouteSchema = route(
 );
 
 export const indexBody: Kind<{ readonly ready: boolean | undefined }> = closedObject("an object", {
-  ready: optional(trueOrFalse, "true: list only models that are ready."),
+  ready: optional(trueOrFalse, "List only models that are ready."),
 });
 
 export const index = (models: Models): RouteSchema => ({
   summary: "List the models and their states",
-  description: "As Triton's model repository extension. The body may be empty.",
+  description: "Follows Triton's model repository extension. The body may be empty.",
   tags,
   operationId: "repositoryIndex",
   body: indexBody.schema(models),
   bodyIsOptional: true,
   response: {
     200: json(
-      "The models, in the order they were named.",
+      "The models, in the order of the command line.",
       Type.Array(
         Type.Object({
           name: Type.String(),
@@ -181,14 +187,15 @@ export const index = (models: Models): RouteSchema => ({
 
 export const infer = (path: Path): RouteSchema => ({
   description:
-    "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
-    "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
-    "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
+    "The rows of axis 0 are items; there may be more of them than fit into a batch. With the header " +
+    "Inference-Header-Content-Length the JSON is followed by the bytes of the tensors that have binary_data_size " +
+    "(application/octet-stream). Parameters: priority (0 interactive, 1 immediate, 2 bulk), timeout in microseconds, " +
+    "binary_data_output.",
   headers: inferenceHeaders(path.models.settings),
   body: requestSchema(path.models),
   ...modelRoute(path, "inferV2", "Run a model on tensors", {
     200: json(
-      "The outputs, in the order asked for.",
+      "The outputs, in the requested order.",
       Type.Object({
         model_name: Type.String(),
         model_version: Type.String(),

@@ -26,18 +26,18 @@ export const givesTokenVectors = ({ input, output }: Pick<ModelDefinition, "inpu
 
 const embedAllBody = object("an object with inputs", {
   inputs: required(oneOrMoreTexts),
-  model: field(modelThat(givesTokenVectors), "Default: the first model that gives vectors of tokens."),
+  model: field(modelThat(givesTokenVectors), "Default: the first model that returns token vectors."),
   ...truncation,
 });
 
 export const embedAllSchema = (models: Models): RouteSchema => ({
-  summary: "Embed every token of texts, TEI's way",
+  summary: "Embed every token of texts (TEI)",
   tags: ["TEI"],
   operationId: "teiEmbedAll",
   headers: inferenceHeaders(models.settings),
   body: embedAllBody.schema(models),
   response: {
-    200: json("For each text the vectors of its tokens.", Type.Array(Type.Array(vectorJson))),
+    200: json("The token vectors of each text.", Type.Array(Type.Array(vectorJson))),
     ...errorResponses("tei"),
   },
 });

@@ -52,7 +52,7 @@ const ids = (labels: readonly string[]): object => ({
 const { 404: unknown, 503: unready } = errorResponses("tei") as Record<number, unknown>;
 
 export const infoSchema: RouteSchema = {
-  summary: "Describe the first text model, TEI's way",
+  summary: "Describe the first text model (TEI)",
   tags: ["TEI"],
   operationId: "teiInfo",
   response: {
@@ -63,14 +63,14 @@ export const infoSchema: RouteSchema = {
         model_sha: Type.Null(),
         model_dtype: Type.String(),
         model_type: Type.Object({}),
-        max_concurrent_requests: count("QUEUE_MAX_SIZE."),
-        max_input_length: count("Tokens, or characters where the model cuts no text."),
-        max_batch_tokens: count("Tokens of a batch."),
-        max_batch_requests: count("Items of a batch."),
-        max_client_batch_size: count("MAX_INPUTS."),
+        max_concurrent_requests: count("The setting QUEUE_MAX_SIZE."),
+        max_input_length: count("Maximum length of a text in tokens, or in characters if the model does not truncate."),
+        max_batch_tokens: count("Maximum number of tokens in a batch."),
+        max_batch_requests: count("Maximum number of items in a batch."),
+        max_client_batch_size: count("The setting MAX_INPUTS."),
         auto_truncate: Type.Boolean(),
-        tokenization_workers: count("WORKERS."),
-        version: text("Of sheaf-server."),
+        tokenization_workers: count("The setting WORKERS."),
+        version: text("Version of sheaf-server."),
         sha: Type.Null(),
         docker_label: Type.Null(),
       }),

@@ -37,11 +37,11 @@ interface TextsToPredict {
 
 const predictBody = object("an object with inputs", {
   inputs: required(readLater(inputsSchema)),
-  model: field(modelThat(classifies), "Default: the first model that gives labels."),
-  raw_scores: field(trueOrFalse, "Logits instead of scores from 0 to 1.", false),
+  model: field(modelThat(classifies), "Default: the first model that returns labels."),
+  raw_scores: field(trueOrFalse, "Return logits instead of scores from 0 to 1.", false),
   parameters: field(
-    object("an object with top_k", { top_k: field(integerFrom(1), "Most labels of a text.") }),
-    "Those of the Hub's clients: the reply is a list for each text.",
+    object("an object with top_k", { top_k: field(integerFrom(1), "Maximum number of labels per text.") }),
+    "Parameters that clients of the Hub send; with them the reply has a list for each text.",
   ),
   ...truncation,
 });
@@ -66,7 +66,7 @@ function inputsSchema({ all, settings }: Models): Schema {
   const lengths = { minItems: takesPairs.includes(false) ? 1 : 2, maxItems: takesPairs.includes(true) ? 2 : 1 };
   const sequence = Type.Array(textSchema(settings), {
     ...(takesPairs.length === 0 ? { minItems: 1, maxItems: 2 } : lengths),
-    description: "A text, or two judged together.",
+    description: "A text, or a pair of texts.",
   });
   const several = Type.Array(sequence, { minItems: 1, maxItems: settings.maxInputs });
   return Type.Union([textSchema(settings), sequence, several]);
@@ -94,14 +94,14 @@ function readSequence(sequence: unknown, path: string): Sequence {
 const predictions = Type.Array(Type.Object({ score: Type.Number(), label: Type.String() }));
 
 export const predictSchema = (models: Models): RouteSchema => ({
-  summary: "Classify texts, TEI's way",
+  summary: "Classify texts (TEI)",
   tags: ["TEI"],
   operationId: "teiPredict",
   headers: inferenceHeaders(models.settings),
   body: predictBody.schema(models),
   response: {
     200: json(
-      "The labels of a text, or of each text; the likeliest first.",
+      "The labels of the text, or of each text, most likely first.",
       Type.Union([predictions, Type.Array(predictions)]),
     ),
     ...errorResponses("tei"),

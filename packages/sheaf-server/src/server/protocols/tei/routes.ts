@@ -46,7 +46,11 @@ export function teiRoutes(app: FastifyInstance, models: Models): void {
 const embedBody = object("an object with inputs", {
   inputs: required(oneOrMoreTexts),
   model: embeddingModel,
-  normalize: field(trueOrFalse, "Vectors of length 1; false leaves them as the model makes them.", true),
+  normalize: field(
+    trueOrFalse,
+    "Normalize the vectors to length 1; false returns them as the model outputs them.",
+    true,
+  ),
   dimensions: vectorLength,
   prompt_name: promptName,
   ...truncationOnEitherSide,
@@ -76,7 +80,7 @@ function readEmbed(body: unknown): TextsToEmbed {
 }
 
 const embedSchema = (models: Models): RouteSchema => ({
-  summary: "Embed texts, TEI's way",
+  summary: "Embed texts (TEI)",
   tags: ["TEI"],
   operationId: "teiEmbed",
   headers: inferenceHeaders(models.settings),
