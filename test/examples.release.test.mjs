@@ -11,6 +11,7 @@ import { complaintsOnManifest, examples, isLight, runExample } from "../scripts/
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { tableRows } from "../scripts/lib/markdown.mjs";
 import { packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
+import { command as NATS_SERVER } from "./support/nats-server.mjs";
 import { skipWithoutPython } from "./support/python.mjs";
 
 const all = examples();
@@ -68,7 +69,9 @@ test("an example that fails is a failure, with its output", async () => {
 });
 
 for (const example of all.filter(isLight))
-  test(`examples/${example.name} runs, and what it claims holds`, { skip: skipOf(example) }, () => runExample(example));
+  test(`examples/${example.name} runs, and what it claims holds`, { skip: skipOf(example) }, () =>
+    runExample(example, { NATS_SERVER }),
+  );
 
 function skipOf({ name }) {
   return filesBelow(`examples/${name}`, ".py").length > 0 && skipWithoutPython;

@@ -1,4 +1,4 @@
-// The server of NATS_URL, or one of our own that ends with the example.
+// The server of NATS_URL, or one of our own that ends with the example: `nats-server` of the PATH, or the file of NATS_SERVER.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,12 +14,13 @@ export async function startNats() {
   const port = await freePort();
   const url = `nats://127.0.0.1:${port}`;
   const store = mkdtempSync(join(tmpdir(), "fleet-example-"));
-  const server = spawn("nats-server", ["-a", "127.0.0.1", "-p", String(port), "-js", "-sd", store], {
+  const { NATS_SERVER: command = "nats-server" } = process.env;
+  const server = spawn(command, ["-a", "127.0.0.1", "-p", String(port), "-js", "-sd", store], {
     stdio: "ignore",
   });
   const failed = await Promise.race([once(server, "error"), once(server, "spawn").then(() => undefined)]);
   if (failed !== undefined) {
-    console.error("nats-server is not installed: apt-get install nats-server, or set NATS_URL to a running one.");
+    console.error("nats-server is not installed (https://nats.io/download); or set NATS_URL to a running one.");
     return undefined;
   }
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -47,14 +47,14 @@ export function complaintsOnManifest({ name, manifest }) {
 /** An example takes seconds; on a crowded machine many times as long. This ends one that hangs. */
 const longestMs = 300_000;
 
-/** Runs an example as its user would. Rejects with its output where it fails or does not end. */
-export async function runExample({ name, manifest }) {
+/** Runs an example as its user would, with `own` variables. Rejects with its output where it fails or does not end. */
+export async function runExample({ name, manifest }, own = {}) {
   const script = manifest.scripts.test === undefined ? "start" : "test";
-  const options = { cwd: `${root}/examples/${name}`, env: userEnvironment(), timeout: longestMs };
+  const options = { cwd: `${root}/examples/${name}`, env: { ...userEnvironment(), ...own }, timeout: longestMs };
   try {
     await promisify(execFile)("npm", ["run", "--loglevel=error", script], options);
   } catch (error) {
-    const how = error.killed ? "did not end within ${longestMs / 1000} s" : `ended with ${error.code}`;
+    const how = error.killed ? `did not end within ${longestMs / 1000} s` : `ended with ${error.code}`;
     throw new Error(`examples/${name} ${how}:\n${error.stdout}${error.stderr}`, { cause: error });
   }
 }

@@ -1,21 +1,36 @@
-// A real nats-server for tests, proofs and benches: on free ports of the loopback, with a store of its own.
-import { spawn, spawnSync } from "node:child_process";
+// A real nats-server for tests, proofs and benches: on free ports of the loopback, with a store of its own. As a program it
+// installs the pinned version, in a virtual environment of Python: Debian's is too old, and so is its Go.
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { freePort } from "./serving.mjs";
 
 const startMs = 120_000;
-/** Another version than the one that is installed: `NATS_SERVER=/path/to/nats-server npm test -- nats`. */
-const command = process.env.NATS_SERVER ?? "nats-server";
+const requirements = fileURLToPath(new URL("nats-server.txt", import.meta.url));
+/** Ignored by git. */
+const venv = fileURLToPath(new URL("../.venv", import.meta.url));
+const installed = `${venv}/bin/nats-server`;
+/**
+ * The pinned server where it is installed, else the one of the PATH. Another version:
+ * `NATS_SERVER=/path/to/nats-server npm test -- nats`.
+ */
+export const command = process.env.NATS_SERVER ?? (existsSync(installed) ? installed : "nats-server");
 /** Each queue reserves 1 GiB. Without this a server gives out no more than three quarters of the free disk. */
 const storage = "jetstream { max_file_store: 1000GB, max_memory_store: 1000GB }\n";
 
+/** A fleet needs 2.10 or newer. */
+const oldestMinor = 10;
+
 /** Why no nats-server can be started here, or undefined. Where CI=true that is an error. */
 export function whyNoNats() {
-  if (spawnSync(command, ["--version"]).status === 0) return undefined;
-  const why = "nats-server is not installed (apt-get install nats-server): nothing here is tested";
+  const { status, stdout } = spawnSync(command, ["--version"], { encoding: "utf8" });
+  const [, minor] = /v2\.(\d+)\./.exec(stdout ?? "") ?? [];
+  if (status === 0 && Number(minor) >= oldestMinor) return undefined;
+  const found = status === 0 ? `${command} is too old (${stdout.trim()})` : "nats-server is not installed";
+  const why = `${found}; node test/support/nats-server.mjs installs it: nothing here is tested`;
   if (process.env.CI === "true") throw new Error(why);
   console.error(why);
   return why;
@@ -99,3 +114,21 @@ function portsOf(folder) {
     return undefined; // not written yet, or half of it
   }
 }
+
+/** Again only where another version is pinned: pip itself looks. */
+function install() {
+  if (!existsSync(`${venv}/bin/pip`)) execFileSync("python3", ["-m", "venv", venv], { stdio: "inherit" });
+  const words = [
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--require-hashes",
+    "--no-deps",
+    "-r",
+    requirements,
+  ];
+  execFileSync(`${venv}/bin/pip`, words, { stdio: "inherit" });
+  console.log(execFileSync(installed, ["--version"], { encoding: "utf8" }).trim());
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) install();

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { startRedis } from "../../../integration/lib/redis.mjs";
+import { command as NATS_SERVER } from "../../../test/support/nats-server.mjs";
 
 /** What examples need beside npm packages, as their READMEs say: a Redis on its port, and Python's packages. */
 export async function startExampleServices() {
@@ -10,6 +11,7 @@ export async function startExampleServices() {
     stop: () => redis.close(),
     environmentOf: (copy) => ({
       REDIS_PORT: String(redis.port),
+      NATS_SERVER,
       // Debian's python3-torch instead of 4 GB from PyPI.
       ...(basename(copy) === "pytorch" && { PYTHON: "/usr/bin/python3" }),
     }),

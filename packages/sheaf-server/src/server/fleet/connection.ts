@@ -12,7 +12,7 @@ const partingMs = 2000;
 const maxLogged = 100;
 
 /** The oldest server whose JetStream has the functions that a queue needs. */
-const oldestVersion = [2, 9] as const;
+const oldestVersion = [2, 10] as const;
 
 class TooOld extends Error {}
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { headers, type NatsConnection } from "@nats-io/transport-node";
+import { headers } from "@nats-io/transport-node";
 import { createBatcher, type Batcher } from "../../../dist/index.js";
 import { natsWorker, type NatsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, skip, tokenOf, until } from "./rig.js";
+import { Gate, Rig, skip, until } from "./rig.js";
 
 const rig = new Rig();
 const workers: NatsWorker[] = [];
@@ -14,12 +14,8 @@ afterEach(async () => {
 
 const doubling = (): Batcher<number, number> => createBatcher(async (items: number[]) => items.map((item) => item * 2));
 
-async function workerOf(
-  queue: string,
-  batcher: Batcher<number, number>,
-  connection?: NatsConnection,
-): Promise<NatsWorker> {
-  const worker = natsWorker(batcher, { connection: connection ?? (await rig.connect()), headers, queue });
+async function workerOf(queue: string, batcher: Batcher<number, number>): Promise<NatsWorker> {
+  const worker = natsWorker(batcher, { connection: await rig.connect(), headers, queue });
   workers.push(worker);
   await worker.ready();
   return worker;
@@ -74,29 +70,4 @@ test("one batcher serves a queue and callers in its own process", { skip }, asyn
   assert.equal(worker.counts.delivered, 2);
   assert.equal(batcher.stats().items.ok, 4);
   await batcher.close();
-});
-
-test("a queue that is still being created for another side gets no consumers yet", { skip }, async () => {
-  const queue = rig.newQueue();
-  const stream = `SHEAF_${tokenOf(queue)}`;
-  const front = await rig.frontEnd<number, number>(queue);
-  await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).error === undefined, "it exists");
-  const connection = await rig.connect();
-  const request = connection.request.bind(connection);
-  const calls: string[] = [];
-  // As nats-server 2.9, which shows a stream before it listens for its messages.
-  let tooEarly = 3;
-  connection.request = (...call: Parameters<typeof request>) => {
-    const [subject] = call;
-    const name =
-      /CONSUMER\.DURABLE\.CREATE/.exec(subject)?.[0] ?? (subject.startsWith("sheaf.") ? "message" : undefined);
-    if (name !== undefined) calls.push(name);
-    return name === "message" && tooEarly-- > 0 ? Promise.reject(new Error("no responders")) : request(...call);
-  };
-  for (const batcher of [doubling(), doubling()]) await workerOf(queue, batcher, connection);
-  const created = Array.from({ length: 3 }, () => "CONSUMER.DURABLE.CREATE");
-  assert.deepEqual(calls, ["message", "message", "message", "message", ...created], "the second one finds all there");
-  assert.equal((await rig.api(`STREAM.INFO.${stream}`)).state.last_seq, 0, "nothing was stored");
-  await front.ready();
-  assert.equal(await front(1), 2);
 });

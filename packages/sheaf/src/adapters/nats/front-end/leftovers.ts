@@ -3,7 +3,6 @@ import { jetStream, namesOf } from "../queue/topology.ts";
 
 /** The next look is after twice the time, and so on: the server has much to do after an outage. */
 const firstLookMs = 1000;
-const maxLooked = 10_000;
 
 interface StreamInfo {
   readonly state?: { readonly first_seq: number; readonly last_seq: number };
@@ -16,17 +15,13 @@ interface ConsumerList {
   }[];
 }
 
-interface StoredMessage {
-  readonly message?: { readonly subject: string; readonly seq: number };
-}
-
 /** By the subject of a lane: the number up to which nothing is given out again. */
 type Floors = ReadonlyMap<string, number>;
 
 /**
  * A NATS server that was killed may have forgotten that an item had left the queue, though its consumer knows that it was
- * acknowledged: nobody gets the item again, and it holds a place until it is too old. After an outage such items are deleted, one
- * by one, until all items from before it have left: a purge makes nats-server 2.9 forget those at workers.
+ * acknowledged: nobody gets the item again, and it holds a place until it is too old. After an outage such items are purged, until
+ * all items from before it have left.
  */
 export class Leftovers {
   readonly #settings: QueueSettings;
@@ -86,18 +81,9 @@ export class Leftovers {
     this.#floors = new Map(
       consumers.map(({ config, ack_floor }) => [config.filter_subject ?? "", ack_floor.stream_seq]),
     );
-    const last = Math.max(0, ...floors.values());
-    let next = state.first_seq;
-    for (let looked = 0; looked < maxLooked; looked++) {
-      // By the subject of a lane 2.9 does not find all of them.
-      const found = { seq: next, next_by_subj: ">" };
-      const { message } = await jetStream<StoredMessage>(settings, `STREAM.MSG.GET.${stream}`, found);
-      if (message === undefined || message.seq > last) break;
-      const { subject, seq } = message;
-      if (seq <= (floors.get(subject) ?? 0))
-        await jetStream(settings, `STREAM.MSG.DELETE.${stream}`, { seq, no_erase: true });
-      next = seq + 1;
-    }
+    for (const [filter, floor] of floors)
+      // Up to the number before `seq`; a purge up to 0 would take all.
+      if (floor > 0) await jetStream(settings, `STREAM.PURGE.${stream}`, { filter, seq: floor + 1 });
     return false;
   }
 }

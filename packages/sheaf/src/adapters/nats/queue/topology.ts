@@ -53,9 +53,6 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
 const deadLettersKept = 10_000;
 const deadLettersKeptMs = 7 * 86_400_000;
 const apiTimeoutMs = 5000;
-/** A stream answers within this time, or is asked again. */
-const answerMs = 250;
-const againMs = 20;
 const nanos = (ms: number): number => ms * 1_000_000;
 
 const consumersKeptMs = 3_600_000;
@@ -123,40 +120,15 @@ export async function ensureQueue(
   route: string | undefined,
 ): Promise<{ readonly identity: string; readonly consumers: Promise<unknown> }> {
   const names = namesOf(settings);
-  const { identity, isNew } = await ensureStream(settings, streamConfig(settings, names), route === undefined);
+  const identity = await ensureStream(settings, streamConfig(settings, names), route === undefined);
   if (route === undefined) return { identity, consumers: Promise.resolve() };
-  // Its creator's own call has waited for it.
-  let ready = isNew ? Promise.resolve() : undefined;
-  const streamReady = (): Promise<void> => (ready ??= untilStreamAnswers(settings, names, route));
-  const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane, streamReady));
+  const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane));
   return { identity, consumers: Promise.all(consumers) };
 }
 
 /** Creates the stream of dead letters where it is missing. */
 export async function ensureDeadLetters(settings: QueueSettings): Promise<void> {
   await ensureStream(settings, deadStreamConfig(settings, namesOf(settings)), false);
-}
-
-/**
- * Waits until the stream answers a message. nats-server 2.9 shows a stream that it is still creating for another side, and a
- * consumer created then never delivers anything. The message names another stream: it is refused, and not stored.
- */
-async function untilStreamAnswers(settings: QueueSettings, names: QueueNames, route: string): Promise<void> {
-  const { connection, clock } = settings;
-  const { stream, deadStream } = names;
-  const headers = settings.headers();
-  headers.set("Nats-Expected-Stream", deadStream);
-  const giveUpAtMs = clock.now() + apiTimeoutMs;
-  for (;;) {
-    try {
-      await connection.request(names.lane(route, "interactive"), "", { timeout: answerMs, headers });
-      return;
-    } catch (error) {
-      if (clock.now() > giveUpAtMs)
-        throw new NatsQueueError("UNAVAILABLE", `${stream} does not answer (${reasonOf(error)}).`);
-      await new Promise<void>((resolve) => clock.after(againMs, resolve));
-    }
-  }
 }
 
 /**
@@ -172,12 +144,12 @@ async function ensureStream(
   settings: QueueSettings,
   config: Config & { readonly name: string },
   mayUpdate: boolean,
-): Promise<{ readonly identity: string; readonly isNew: boolean }> {
+): Promise<string> {
   const info = await jetStream<StreamInfo>(settings, `STREAM.INFO.${config.name}`);
   if (info.error?.err_code === err.streamNotFound) {
     const described = { ...config, description: `sheaf ${crypto.randomUUID()}` };
     const { error, ...made } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, described);
-    if (error === undefined) return { identity: identityOf(settings, made), isNew: true };
+    if (error === undefined) return identityOf(settings, made);
     // Another side created it first.
     if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
     throw roomless.has(error.err_code) ? withoutRoom(settings, config.name, error) : refused(config.name, error);
@@ -189,16 +161,10 @@ async function ensureStream(
     const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, { ...config, description });
     if (error !== undefined) throw refused(config.name, error);
   }
-  return { identity: identityOf(settings, info), isNew: false };
+  return identityOf(settings, info);
 }
 
-async function ensureConsumer(
-  settings: QueueSettings,
-  names: QueueNames,
-  route: string,
-  lane: string,
-  streamReady: () => Promise<void>,
-): Promise<void> {
+async function ensureConsumer(settings: QueueSettings, names: QueueNames, route: string, lane: string): Promise<void> {
   const { stream } = names;
   const name = names.consumer(route, lane);
   const config = {
@@ -218,7 +184,6 @@ async function ensureConsumer(
   if (info.error === undefined && isAsWanted(config, info.config)) return;
   if (info.error !== undefined && info.error.err_code !== err.consumerNotFound)
     throw refused(`${stream}.${name}`, info.error);
-  if (info.error !== undefined) await streamReady();
   const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {
     stream_name: stream,
     config,

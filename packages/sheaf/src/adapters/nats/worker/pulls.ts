@@ -26,8 +26,8 @@ export interface PullEvents {
 /** How long the server keeps an idle request; a worker whose request was lost gets nothing for that long. */
 const expiresMs = 5000;
 /**
- * A server says when it has no more, but one in a hundred of these messages is lost (2.9): after this long without
- * another item the worker stops waiting, and later items go with the next batch.
+ * A server says when it has no more, unless it stops to lead the queue meanwhile: after this long without another item the worker
+ * stops waiting, and later items go with the next batch.
  */
 const quietMs = 3;
 /** A server that has something gives it within this time. */
