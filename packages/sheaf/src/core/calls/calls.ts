@@ -3,7 +3,7 @@ import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Terms } from "../queue/admission.ts";
 import type { Chunk, Settler } from "../queue/chunk.ts";
-import type { Tenant } from "../queue/tenants.ts";
+import type { Account } from "../queue/tenants.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import { checkCallOptions, laneOf } from "../contract/settings.ts";
 
@@ -63,7 +63,7 @@ export function callsOf<In, Out>(
   const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
     scheduler.arriving(1);
     if (typeof callOptions === "object" && callOptions !== null) return enter(item, callOptions, mayWait);
-    let tenant: Tenant<In>;
+    let tenant: Account<In>;
     try {
       tenant = entrance().tenantOf(item);
     } catch (error) {
@@ -78,7 +78,7 @@ export function callsOf<In, Out>(
     return promise;
   };
 
-  const holdInTurn = (item: In, tenant: Tenant<In>): Promise<Out> =>
+  const holdInTurn = (item: In, tenant: Account<In>): Promise<Out> =>
     new Promise<Out>((resolve) => {
       const arrival = { item, weight: 1, group: undefined, orderKey: undefined, dedupeKey: undefined, tenant };
       entrance().hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);

@@ -1,7 +1,7 @@
-import { type Account, type Claim, type ItemRef, Chunk } from "../queue/chunk.ts";
+import { type ItemRef, Chunk } from "../queue/chunk.ts";
 import type { LaneQueue } from "../queue/group.ts";
-import { isBefore, type Row, type Turns } from "../queue/turns.ts";
-import { rowOf, type Tenants } from "../queue/tenants.ts";
+import { isBefore, type Claim, type Row, type Turns } from "../queue/turns.ts";
+import { type Account, rowOf, type Tenants } from "../queue/tenants.ts";
 import { Cursor, type Entry } from "./cursors.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -17,7 +17,7 @@ export class ByTurns<In> extends Cursor<In> {
   readonly #inserted: Claim<In>[] = [];
   /** Claims on items that other tenants have a claim on too, and whose turn has come. */
   #met: Set<Claim<In>> | undefined;
-  #payer!: Account;
+  #payer!: Account<In>;
 
   constructor(laneQueue: LaneQueue<In>, tenants: Tenants<In>, newestFirst: boolean) {
     super(laneQueue);
@@ -35,7 +35,7 @@ export class ByTurns<In> extends Cursor<In> {
     this.#turns.end();
   }
 
-  override payer(): Account {
+  override payer(): Account<In> {
     return this.#payer;
   }
 

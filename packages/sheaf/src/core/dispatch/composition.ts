@@ -19,7 +19,7 @@ export interface Candidate {
 
 /** A tenant: the one with the least goes next. */
 export interface Payer {
-  readonly account: number;
+  readonly served: number;
   readonly share: number;
 }
 
@@ -116,7 +116,7 @@ function takeTurns<T extends Candidate>(inTurn: { readonly candidate: T }[]): vo
   for (const { candidate } of inTurn) {
     const { order, weight } = candidate;
     const payer = candidate.payer!;
-    let before = accounts.get(payer) ?? payer.account;
+    let before = accounts.get(payer) ?? payer.served;
     // Not before an item of its order that came earlier.
     if (order !== undefined) lastOf.set(order, (before = Math.max(before, lastOf.get(order) ?? 0)));
     accounts.set(payer, before + (weight || 1) / payer.share);

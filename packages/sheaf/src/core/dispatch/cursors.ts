@@ -1,5 +1,6 @@
 import { placeOf, type LaneQueue } from "../queue/group.ts";
-import type { Account, Chunk, ItemRef } from "../queue/chunk.ts";
+import type { Chunk, ItemRef } from "../queue/chunk.ts";
+import type { Account } from "../queue/tenants.ts";
 
 /** Where a waiting entry is. */
 export interface Entry<In> {
@@ -62,7 +63,7 @@ export class Cursor<In> {
   }
 
   /** The tenant in whose turn the last entry was taken; undefined where there are none. */
-  payer(): Account | undefined {
+  payer(): Account<In> | undefined {
     return undefined;
   }
 

@@ -1,8 +1,8 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import { Chunk, type Account } from "../queue/chunk.ts";
+import { Chunk } from "../queue/chunk.ts";
 import { bulkPromotionMs, type Group, type LaneQueue } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Tenants } from "../queue/tenants.ts";
+import type { Account, Tenants } from "../queue/tenants.ts";
 import { ByTurns } from "./by-turns.ts";
 import { Cursor, NewestFirst } from "./cursors.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
@@ -38,7 +38,7 @@ export class Selection<In> {
   readonly chunks: Chunk<In>[] = [];
   readonly indices: number[] = [];
   /** With tenants: in whose turn each goes. */
-  readonly payers: Account[] = [];
+  readonly payers: Account<In>[] = [];
   weight = 0;
   /** The next item would have exceeded maxBatchWeight. */
   closedByWeight = false;
@@ -285,10 +285,10 @@ class Place<In> implements Candidate {
   readonly deadlineAtMs: number;
   readonly dueAtMs: number;
   readonly order: unknown;
-  readonly payer: Account | undefined;
+  readonly payer: Account<In> | undefined;
 
   /** `newestFirst`: age gives no precedence. */
-  constructor(chunk: Chunk<In>, index: number, payer: Account | undefined, nowMs: number, newestFirst: boolean) {
+  constructor(chunk: Chunk<In>, index: number, payer: Account<In> | undefined, nowMs: number, newestFirst: boolean) {
     const lane = chunk.laneQueue!.lane;
     this.payer = payer;
     this.chunk = chunk;

@@ -1,6 +1,6 @@
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { Lane, Settings } from "../contract/settings.ts";
-import { type Tenant, mayHold } from "./tenants.ts";
+import { type Account, mayHold } from "./tenants.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { Waiters } from "./waiters.ts";
@@ -18,7 +18,7 @@ export interface Arrival<In> {
   readonly orderKey: unknown;
   readonly dedupeKey: unknown;
   /** With `fairKey`. */
-  readonly tenant: Tenant<In> | undefined;
+  readonly tenant: Account<In> | undefined;
 }
 
 /** How the caller of an item or a list waits. */
@@ -80,18 +80,18 @@ export class Admission<In, Out> {
   }
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
-  hasRoomFor(tenant: Tenant<In> | undefined): boolean {
+  hasRoomFor(tenant: Account<In> | undefined): boolean {
     if (!this.hasRoom()) return false;
     return tenant === undefined || ((tenant.waiters === 0 || this.waiters!.isAdmitting) && this.hasShare(tenant));
   }
 
   /** Leaves room for a newcomer, however much the others send. */
-  hasShare({ waiting }: Tenant<In>): boolean {
+  hasShare({ waiting }: Account<In>): boolean {
     return mayHold(waiting, this.maxQueueSize - this.#queue.size);
   }
 
   /** Says whose room is full. */
-  refuseFull(items: number, tenant: Tenant<In> | undefined): never {
+  refuseFull(items: number, tenant: Account<In> | undefined): never {
     const { maxQueueSize } = this;
     const { size } = this.#queue;
     const hint = 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".';
@@ -115,7 +115,7 @@ export class Admission<In, Out> {
   }
 
   /** @throws {BatcherError} `QUEUE_FULL` */
-  refuse(items: number, why: string, details: Readonly<Record<string, unknown>>, tenant?: Tenant<In>): never {
+  refuse(items: number, why: string, details: Readonly<Record<string, unknown>>, tenant?: Account<In>): never {
     this.#calls.tally.rejected += items;
     if (tenant !== undefined) tenant.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
@@ -126,7 +126,7 @@ export class Admission<In, Out> {
   }
 
   /** The items that must go before all of the tenant's have, at most all that wait. */
-  #waitingOf(tenant: Tenant<In> | undefined): Waiting {
+  #waitingOf(tenant: Account<In> | undefined): Waiting {
     const { size: items, weight, tenants } = this.#queue;
     if (tenant === undefined) return { items, weight };
     const ahead = Math.min(items, tenants!.ahead(tenant, 1));

@@ -1,26 +1,21 @@
 import type { Chunk } from "./chunk.ts";
+import type { Settlement } from "./settlement.ts";
 import { sparesRunning, type AbortSignalLike } from "../runtime/globals.ts";
 
 /** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
   laneQueue === undefined && signal[sparesRunning] === true;
 
-/** Called for an entry that is still live. */
-export interface Withdrawals<In> {
-  withdraw(chunk: Chunk<In>, index: number, reason: unknown, outcome: "aborted"): void;
-  expired(chunk: Chunk<In>, index: number): void;
-}
-
 /** Watches the signals and deadlines of waiting and running calls, and reports the calls whose caller has left. */
 export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineAtMs: number = Infinity;
   #aborts: AbortListeners | undefined;
-  readonly #report: Withdrawals<In>;
+  readonly #report: Settlement<In>;
   /** Chunks in which a live entry may have a deadline. */
   readonly #timed: Set<Chunk<In>> = new Set();
 
-  constructor(report: Withdrawals<In>) {
+  constructor(report: Settlement<In>) {
     this.#report = report;
   }
 

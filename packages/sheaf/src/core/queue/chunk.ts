@@ -1,6 +1,10 @@
 import type { Epoch } from "./epoch.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { Lane } from "../contract/settings.ts";
+import type { Run } from "../dispatch/run.ts";
+import type { LaneQueue } from "./group.ts";
+import type { OrderKey } from "./order-keys.ts";
+import type { Claim } from "./turns.ts";
 
 /**
  * Settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
@@ -20,106 +24,6 @@ export function reject(settler: Settler, error: unknown): void {
   else settler.reject(error);
 }
 
-/** A running chunk's facts about its batch. */
-export interface BatchInFlight {
-  readonly batchId: number;
-  readonly size: number;
-  readonly startedAtMs: number;
-  /** Set when its run has ended. */
-  readonly runMs: number | undefined;
-  abandonedByAll(): void;
-}
-
-// Where a chunk is, as far as a holder of the chunk asks. The classes import this module and not the reverse.
-
-/** A `ChunkList`. */
-export interface List<In> {
-  head: Chunk<In> | undefined;
-  tail: Chunk<In> | undefined;
-  append(chunk: Chunk<In>): void;
-  unlink(chunk: Chunk<In>): void;
-  everyChunk(visit: (chunk: Chunk<In>) => void): void;
-}
-
-/** Of a tenant: the one with the least goes next, and of two with the same the one whose turn is earlier. */
-export interface Account {
-  readonly key: unknown;
-  share: number;
-  /** Service so far ÷ share, from a common start. */
-  account: number;
-  turn: number;
-  /** Items that have gone in its turns. */
-  taken: number;
-}
-
-/** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */
-export interface Claim<In> {
-  readonly tenant: Account;
-  chunk: Chunk<In>;
-  index: number;
-  /** An item that entered the lane earlier has the lower place. */
-  place: number;
-  /** Callers of the tenant who share the item; 0 once it no longer waits. */
-  callers: number;
-  /** The row of the tenant in which it stands; undefined while its order key blocks it. */
-  row: ClaimRow<In> | undefined;
-  previous: Claim<In> | undefined;
-  next: Claim<In> | undefined;
-  /** All claims on the item, where tenants share it. */
-  all: Claim<In>[] | undefined;
-}
-
-/** A `Row`. */
-export interface ClaimRow<In> {
-  readonly last: Claim<In> | undefined;
-  readonly fromNewest: boolean;
-  remove(claim: Claim<In>): void;
-}
-
-/** `BlockedCalls`. */
-export interface BlockedList<In> extends List<In> {
-  readonly ready: ItemRef<In>[];
-  offer(ref: ItemRef<In>): void;
-  withdraw(ref: ItemRef<In>): void;
-}
-
-/** A `LaneQueue`. */
-export interface LaneList<In> extends List<In> {
-  readonly group: LaneGroup<In>;
-  readonly lane: Lane;
-  live: number;
-  blocked: BlockedList<In> | undefined;
-  /** `Turns`, with a `fairKey`. */
-  readonly turns: unknown;
-  outOfPlaceAtMs: number;
-  count(calls: number): void;
-  keepAge(arrivedAtMs: number): void;
-  oldestAtMs(): number;
-}
-
-/** A `Group`. */
-export interface LaneGroup<In> {
-  readonly key: unknown;
-  readonly waiting: number;
-  readonly newestFirst: boolean;
-  readonly tooOldAtMs: number;
-  released: number;
-  releasedBy: "flush" | "drain";
-  laneQueue(lane: Lane): LaneList<In>;
-}
-
-/** An `OrderKey`. */
-export interface KeyOrder<In> {
-  readonly key: unknown;
-  first: ItemRef<In> | undefined;
-  holder: Chunk<In> | undefined;
-  lowestLane: Lane;
-  admits(ref: ItemRef<In>, choice: number): boolean;
-  add(ref: ItemRef<In>): void;
-  addFirst(ref: ItemRef<In>): void;
-  remove(ref: ItemRef<In>): void;
-}
-
 /**
  * Where an item is, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
  * `dedupeKey` make refs.
@@ -127,7 +31,7 @@ export interface KeyOrder<In> {
 export interface ItemRef<In> {
   chunk: Chunk<In>;
   index: number;
-  order: KeyOrder<In> | undefined;
+  order: OrderKey<In> | undefined;
   /** Its neighbours among the waiting items of its order key. */
   previous: ItemRef<In> | undefined;
   next: ItemRef<In> | undefined;
@@ -160,13 +64,13 @@ export class Chunk<In = unknown> {
   live = 0;
   epoch: Epoch;
   /** The lane queue it waits in; `undefined` once it is a batch, or where it holds the duplicates of an item. */
-  laneQueue: LaneList<In> | undefined;
+  laneQueue: LaneQueue<In> | undefined;
   /** The list it is linked in: the lane queue itself, or its blocked calls. */
-  list: List<In> | undefined;
+  list: ChunkList<In> | undefined;
   next: Chunk<In> | undefined;
   previous: Chunk<In> | undefined;
   /** While it runs. */
-  run: BatchInFlight | undefined;
+  run: Run<In> | undefined;
 
   // Side arrays, made when the first entry needs one, with a hole for each entry that needs none.
   /** Only where a batch mixes epochs. */
@@ -198,7 +102,7 @@ export class Chunk<In = unknown> {
   heaviest = 0;
 
   /** `expected`: entries that will probably come. Room for them is reserved at once: growing takes a tenth of a call. */
-  constructor(epoch: Epoch, laneQueue: LaneList<In> | undefined, expected: number = 0) {
+  constructor(epoch: Epoch, laneQueue: LaneQueue<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
     this.laneQueue = laneQueue;
     this.items = new Array<In>(expected);
@@ -258,7 +162,7 @@ export class Chunk<In = unknown> {
 }
 
 /** Linked chunks in which calls wait. A chunk leaves when none of its calls is left waiting. */
-export class ChunkList<In> implements List<In> {
+export class ChunkList<In> {
   head: Chunk<In> | undefined;
   tail: Chunk<In> | undefined;
 

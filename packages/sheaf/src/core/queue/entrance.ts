@@ -1,14 +1,15 @@
 import type { Admission, Gate, Arrival, Terms } from "./admission.ts";
-import { Chunk, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
+import { Chunk, type Settler, type ItemRef } from "./chunk.ts";
+import type { Group } from "./group.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
-import type { OrderKeys } from "./order-keys.ts";
+import type { OrderKey, OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
-import type { Tenant } from "./tenants.ts";
+import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Lane, Settings } from "../contract/settings.ts";
 
@@ -80,9 +81,9 @@ export class Entrance<In, Out> {
   }
 
   /** The tenant of an item that has no other key. @throws what a key function threw. */
-  tenantOf(item: In): Tenant<In> {
+  tenantOf(item: In): Account<In> {
     const { fairKey } = this.#settings;
-    let tenant: Tenant<In>;
+    let tenant: Account<In>;
     try {
       tenant = this.#tenantOf(fairKey!(item));
     } catch (error) {
@@ -156,7 +157,7 @@ export class Entrance<In, Out> {
     };
   }
 
-  #tenantOf(key: unknown): Tenant<In> {
+  #tenantOf(key: unknown): Account<In> {
     const { shareOf, name } = this.#settings;
     if (shareOf === undefined) return this.#queue.tenants!.of(key, 1);
     const share = shareOf(key);
@@ -242,7 +243,7 @@ export class Entrance<In, Out> {
   }
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
-  #lift(order: KeyOrder<In>, last: ItemRef<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
+  #lift(order: OrderKey<In>, last: ItemRef<In> | undefined, group: Group<In>, lane: Lane): void {
     if (order.first === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
     for (let ref: ItemRef<In> | undefined = order.first; ref !== undefined; ref = ref.next) {

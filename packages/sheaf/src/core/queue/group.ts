@@ -1,4 +1,4 @@
-import { type Chunk, ChunkList, type LaneGroup, type BlockedList, type LaneList, type ItemRef } from "./chunk.ts";
+import { type Chunk, ChunkList, type ItemRef } from "./chunk.ts";
 import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./turns.ts";
 import type { Tenants } from "./tenants.ts";
@@ -71,13 +71,13 @@ export class Group<In = unknown> {
 }
 
 /** The waiting calls of one lane of one group, first in first out. */
-export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {
-  readonly group: LaneGroup<In>;
+export class LaneQueue<In = unknown> extends ChunkList<In> {
+  readonly group: Group<In>;
   readonly lane: Lane;
   /** Calls that wait here, blocked ones included. */
   live = 0;
   /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
-  blocked: BlockedList<In> | undefined;
+  blocked: BlockedCalls<In> | undefined;
   readonly turns: Turns<In> | undefined;
   /**
    * Arrival of the oldest item whose place does not show its age: promotion puts an item last, and an item can outlive
@@ -85,7 +85,7 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
    */
   outOfPlaceAtMs: number = Infinity;
 
-  constructor(group: LaneGroup<In>, lane: Lane, byTurns: boolean) {
+  constructor(group: Group<In>, lane: Lane, byTurns: boolean) {
     super();
     this.turns = byTurns ? new Turns<In>() : undefined;
     this.group = group;
@@ -127,7 +127,7 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
  * The calls of a lane queue that their order key blocks, kept apart so that no scan passes over them: 10,000 items
  * behind one that runs cost the others nothing. Their chunks have no order; the key knows which call is next.
  */
-export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
+export class BlockedCalls<In> extends ChunkList<In> {
   /** By place: the calls that are no longer blocked, each the first of a key that no batch holds. */
   readonly ready: ItemRef<In>[] = [];
   readonly #tenants: Tenants<In> | undefined;

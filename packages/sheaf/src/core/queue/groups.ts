@@ -1,4 +1,3 @@
-import type { LaneGroup } from "./chunk.ts";
 import { Group } from "./group.ts";
 import type { Lane } from "../contract/settings.ts";
 
@@ -57,7 +56,7 @@ export class Groups<In> {
       .map((group) => ({ group, row: group.laneQueue(lane).turns!.top() }))
       .sort(({ row: a }, { row: b }) => {
         if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-        return a.account - b.account || a.turn - b.turn || a.first!.place - b.first!.place;
+        return a.served - b.served || a.turn - b.turn || a.first!.place - b.first!.place;
       })
       .map(({ group }) => group);
   }
@@ -69,7 +68,7 @@ export class Groups<In> {
   }
 
   /** Nothing is left waiting in it. */
-  forget(group: LaneGroup<In>): void {
+  forget(group: Group<In>): void {
     this.#fresh.delete(group.key);
     this.#served.delete(group.key);
   }

@@ -1,10 +1,10 @@
-import type { Chunk, KeyOrder, ItemRef } from "./chunk.ts";
+import type { Chunk, ItemRef } from "./chunk.ts";
 import type { Lane } from "../contract/settings.ts";
 
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.
  */
-export class OrderKey<In> implements KeyOrder<In> {
+export class OrderKey<In> {
   readonly key: unknown;
   /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it is. */
   first: ItemRef<In> | undefined;
@@ -107,7 +107,7 @@ export class OrderKeys<In> {
   }
 
   /** Another item is the first of its key, or the key is free. */
-  #passOn(order: KeyOrder<In>): void {
+  #passOn(order: OrderKey<In>): void {
     const { first, holder } = order;
     if (holder !== undefined) return;
     if (first === undefined) this.#keys.delete(order.key);

@@ -1,5 +1,5 @@
 import { BlockedCalls, Group, type LaneQueue } from "./group.ts";
-import { Chunk, type ItemRef, type LaneList, type List, type Settler } from "./chunk.ts";
+import { Chunk, type ChunkList, type ItemRef, type Settler } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Groups } from "./groups.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
@@ -101,7 +101,7 @@ export class Queue<In> {
   }
 
   /** Appends an item, at `count - 1` of the returned chunk. */
-  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneList<In>, epoch: Epoch): Chunk<In> {
+  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneQueue<In>, epoch: Epoch): Chunk<In> {
     const chunk = this.tail(laneQueue, epoch);
     chunk.settlers[chunk.count] = settler;
     this.fill(chunk, laneQueue, item, arrivedAtMs);
@@ -109,7 +109,7 @@ export class Queue<In> {
   }
 
   /** The chunk that the next entry of this lane queue, or of its blocked calls, goes into. */
-  tail(laneQueue: LaneList<In>, epoch: Epoch, row: List<In> = laneQueue): Chunk<In> {
+  tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
     const { tail } = row;
     if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
     // A full chunk is often followed by another.
@@ -119,7 +119,7 @@ export class Queue<In> {
   }
 
   /** Completes the next entry of `tail`, whose settler is in its place already. */
-  fill(chunk: Chunk<In>, laneQueue: LaneList<In>, item: In, arrivedAtMs: number): void {
+  fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
     chunk.fill(item, arrivedAtMs);
     this.#count(laneQueue, chunk.epoch, 1);
     chunk.epoch.unsettled++;
@@ -300,7 +300,7 @@ export class Queue<In> {
     else for (const group of this.#groups!.all()) visit(group);
   }
 
-  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneList<In>, row: List<In>): void {
+  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): void {
     const epoch = chunk.epochOf(index);
     const to = this.tail(laneQueue, epoch, row);
     // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
@@ -310,7 +310,7 @@ export class Queue<In> {
     this.move(chunk, index, to);
   }
 
-  #count(laneQueue: LaneList<In>, epoch: Epoch, calls: number): void {
+  #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {
     this.version++;
     this.size += calls;
     laneQueue.count(calls);

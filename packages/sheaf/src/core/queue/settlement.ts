@@ -4,7 +4,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../measure/histogram.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
-import { Cancellation, isSpared, type Withdrawals } from "./cancellation.ts";
+import { Cancellation, isSpared } from "./cancellation.ts";
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
@@ -12,7 +12,7 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
  * The only place where calls settle: with the result of their batch, or because the caller has left. Taking the settler
  * out of its chunk makes it happen exactly once.
  */
-export class Settlement<In> implements Withdrawals<In> {
+export class Settlement<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
   readonly cancellation: Cancellation<In> = new Cancellation(this);

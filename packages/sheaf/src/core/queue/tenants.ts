@@ -1,6 +1,6 @@
 import type { TenantsStats, TenantStats } from "../contract/stats.ts";
-import type { Account, Chunk, Claim } from "./chunk.ts";
-import { Row, type RowTurns } from "./turns.ts";
+import type { Chunk } from "./chunk.ts";
+import { Row, type Claim, type Turns } from "./turns.ts";
 
 /**
  * A tenant may hold this many times the room that is free: alone 6/7 of the queue, and n that flood leave 1/(6n + 1) of it
@@ -16,12 +16,14 @@ const leastKept = 1024;
 /** Whether a tenant that holds `held` places may take one more, with `free` of them free. */
 export const mayHold = (held: number, free: number): boolean => held < roomShare * free;
 
-/** One of the callers who share the batcher. */
-export class Tenant<In> implements Account {
+/** The account of a tenant. The tenant that has been served least goes next; of two alike, the one whose turn is earlier. */
+export class Account<In> {
   readonly key: unknown;
   share = 1;
-  account = 0;
+  /** Service so far ÷ share, from a common start. */
+  served = 0;
   turn = 0;
+  /** Items that have gone in its turns. */
   taken = 0;
   /** Its items that were refused. */
   rejected = 0;
@@ -33,13 +35,13 @@ export class Tenant<In> implements Account {
   waiters = 0;
   #lastRow: Row<In> | undefined;
   /** Where it has more than one. */
-  #rows: Map<RowTurns<In>, Row<In>> | undefined;
+  #rows: Map<Turns<In>, Row<In>> | undefined;
 
   constructor(key: unknown) {
     this.key = key;
   }
 
-  rowIn(turns: RowTurns<In>): Row<In> {
+  rowIn(turns: Turns<In>): Row<In> {
     const last = this.#lastRow;
     if (last?.turns === turns) return last;
     if (last === undefined) return (this.#lastRow = new Row(this, turns));
@@ -62,10 +64,10 @@ export class Tenant<In> implements Account {
  * fair queueing with the virtual time of WF2Q+ (Bennett and Zhang, 1997).
  */
 export class Tenants<In> {
-  readonly #byKey: Map<unknown, Tenant<In>> = new Map();
+  readonly #byKey: Map<unknown, Account<In>> = new Map();
   /** Service that each tenant has had for its share if it has always waited. */
-  #fairAccount = 0;
-  /** The highest account so far. */
+  #fairService = 0;
+  /** The most service of one so far. */
   #highest = 0;
   /** Of the tenants that have claims. */
   #shares = 0;
@@ -76,13 +78,13 @@ export class Tenants<In> {
   /** Counts of the tenants that have been forgotten. */
   readonly #forgotten = { queued: 0, dispatched: 0, rejected: 0 };
   /** Accounts before the choice that is going on. */
-  readonly #before: { readonly tenant: Account; readonly account: number; readonly turn: number }[] = [];
+  readonly #before: { readonly tenant: Account<In>; readonly served: number; readonly turn: number }[] = [];
 
-  of(key: unknown, share: number): Tenant<In> {
+  of(key: unknown, share: number): Account<In> {
     let tenant = this.#byKey.get(key);
     if (tenant === undefined) {
       if (this.#byKey.size >= this.#keepAtMost) this.#forgetIdle();
-      this.#byKey.set(key, (tenant = new Tenant(key)));
+      this.#byKey.set(key, (tenant = new Account(key)));
     }
     if (tenant.share !== share) {
       if (tenant.claims > 0) this.#shares += share - tenant.share;
@@ -92,7 +94,7 @@ export class Tenants<In> {
   }
 
   /** The item at the end of a waiting chunk has come from this tenant. */
-  entered(chunk: Chunk<In>, index: number, tenant: Tenant<In>): void {
+  entered(chunk: Chunk<In>, index: number, tenant: Account<In>): void {
     tenant.waiting++;
     this.#comes(tenant);
     const claim = this.#claim(chunk, index, tenant);
@@ -102,7 +104,7 @@ export class Tenants<In> {
   }
 
   /** A caller of this tenant shares an item. The claims on one that runs count again once it is put back. */
-  joined(chunk: Chunk<In>, index: number, tenant: Tenant<In>, duplicates: Chunk<In>): void {
+  joined(chunk: Chunk<In>, index: number, tenant: Account<In>, duplicates: Chunk<In>): void {
     const isWaiting = chunk.laneQueue !== undefined;
     const own = chunk.claims![index]!;
     let claim = (own.all ?? [own]).find((each) => each.tenant === tenant);
@@ -130,8 +132,8 @@ export class Tenants<In> {
     const heir = duplicates.claims![successor]!;
     chunk.claims![index] = heir;
     if (chunk.laneQueue === undefined) return;
-    (claim.tenant as Tenant<In>).waiting--;
-    (heir.tenant as Tenant<In>).waiting++;
+    claim.tenant.waiting--;
+    heir.tenant.waiting++;
     this.#callerLeft(claim);
   }
 
@@ -158,7 +160,7 @@ export class Tenants<In> {
   /** An entry leaves the queue. */
   left(chunk: Chunk<In>, index: number): void {
     const own = chunk.claims![index]!;
-    (own.tenant as Tenant<In>).waiting--;
+    own.tenant.waiting--;
     if (own.all === undefined) this.#ended(own);
     else for (const claim of own.all) this.#ended(claim);
   }
@@ -168,13 +170,13 @@ export class Tenants<In> {
     const claims = [...new Set(callers)];
     const own = callers[0]!;
     (chunk.claims ??= [])[index] = own;
-    (own.tenant as Tenant<In>).waiting++;
+    own.tenant.waiting++;
     for (const claim of claims) {
       claim.chunk = chunk;
       claim.index = index;
       claim.callers = callers.filter((each) => each === claim).length;
       claim.all = claims.length > 1 ? claims : undefined;
-      this.#comes(claim.tenant as Tenant<In>);
+      this.#comes(claim.tenant);
       rowOf(claim).add(claim);
     }
   }
@@ -186,7 +188,7 @@ export class Tenants<In> {
   }
 
   /** Waiting items that go before the last of `items` more of this tenant, at most: none has more turns than its share. */
-  ahead(tenant: Tenant<In>, items: number): number {
+  ahead(tenant: Account<In>, items: number): number {
     if (this.#waiting > maxScanned) return Infinity;
     const own = tenant.waiting + items;
     let ahead = own - 1;
@@ -196,24 +198,24 @@ export class Tenants<In> {
   }
 
   /** An item of this weight has been taken in the turn of this tenant. */
-  charge(tenant: Account, weight: number): void {
-    const { account } = tenant;
+  charge(tenant: Account<In>, weight: number): void {
+    const { served } = tenant;
     const price = priceOf(weight);
     this.#pay(tenant, price);
     tenant.taken++;
-    if (tenant.account > this.#highest) this.#highest = tenant.account;
-    this.#fairAccount = Math.max(this.#fairAccount + price / this.#shares, account);
+    if (tenant.served > this.#highest) this.#highest = tenant.served;
+    this.#fairService = Math.max(this.#fairService + price / this.#shares, served);
   }
 
   /** The same for a choice that may not be carried out: `undo` takes it back. */
-  tryCharge(tenant: Account, weight: number): void {
-    this.#before.push({ tenant, account: tenant.account, turn: tenant.turn });
+  tryCharge(tenant: Account<In>, weight: number): void {
+    this.#before.push({ tenant, served: tenant.served, turn: tenant.turn });
     this.#pay(tenant, priceOf(weight));
   }
 
   undo(): void {
     for (let entry = this.#before.pop(); entry !== undefined; entry = this.#before.pop()) {
-      entry.tenant.account = entry.account;
+      entry.tenant.served = entry.served;
       entry.tenant.turn = entry.turn;
     }
   }
@@ -222,21 +224,21 @@ export class Tenants<In> {
     return busiestOf(this.#byKey.values(), this.#forgotten);
   }
 
-  #pay(tenant: Account, price: number): void {
-    tenant.account += tenant.share === 1 ? price : price / tenant.share;
+  #pay(tenant: Account<In>, price: number): void {
+    tenant.served += tenant.share === 1 ? price : price / tenant.share;
     tenant.turn = ++this.#turns;
   }
 
   /** It has one claim more. */
-  #comes(tenant: Tenant<In>): void {
+  #comes(tenant: Account<In>): void {
     if (tenant.claims++ > 0) return;
     this.#waiting++;
     this.#shares += tenant.share;
-    if (tenant.account < this.#fairAccount) tenant.account = this.#fairAccount;
+    if (tenant.served < this.#fairService) tenant.served = this.#fairService;
     tenant.turn = ++this.#turns;
   }
 
-  #claim(chunk: Chunk<In>, index: number, tenant: Tenant<In>): Claim<In> {
+  #claim(chunk: Chunk<In>, index: number, tenant: Account<In>): Claim<In> {
     return {
       tenant,
       chunk,
@@ -257,7 +259,7 @@ export class Tenants<In> {
   }
 
   #ended(claim: Claim<In>): void {
-    const tenant = claim.tenant as Tenant<In>;
+    const { tenant } = claim;
     claim.callers = 0;
     claim.row?.remove(claim);
     if (--tenant.claims > 0) return;
@@ -266,12 +268,12 @@ export class Tenants<In> {
     if (--this.#waiting > 0) return;
     // Nothing waits: all start again without debts. Sums of fractions drift.
     this.#shares = 0;
-    this.#fairAccount = this.#highest;
+    this.#fairService = this.#highest;
   }
 
   #forgetIdle(): void {
     for (const [key, tenant] of this.#byKey)
-      if (tenant.claims === 0 && tenant.waiters === 0 && tenant.account <= this.#fairAccount) {
+      if (tenant.claims === 0 && tenant.waiters === 0 && tenant.served <= this.#fairService) {
         this.#byKey.delete(key);
         this.#forgotten.dispatched += tenant.taken;
         this.#forgotten.rejected += tenant.rejected;
@@ -281,8 +283,7 @@ export class Tenants<In> {
 }
 
 /** The row in which a claim stands, or will when its order key blocks it no longer. */
-export const rowOf = <In>({ tenant, chunk }: Claim<In>): Row<In> =>
-  (tenant as Tenant<In>).rowIn(chunk.laneQueue!.turns as RowTurns<In>);
+export const rowOf = <In>({ tenant, chunk }: Claim<In>): Row<In> => tenant.rowIn(chunk.laneQueue!.turns!);
 
 /** An item without weight is not free, or a flood of them would have every turn. */
 const priceOf = (weight: number): number => weight || 1;

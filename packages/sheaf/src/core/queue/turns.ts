@@ -1,4 +1,22 @@
-import type { Account, Claim } from "./chunk.ts";
+import type { Chunk } from "./chunk.ts";
+import type { Account } from "./tenants.ts";
+
+/** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */
+export interface Claim<In> {
+  readonly tenant: Account<In>;
+  chunk: Chunk<In>;
+  index: number;
+  /** An item that entered the lane earlier has the lower place. */
+  place: number;
+  /** Callers of the tenant who share the item; 0 once it no longer waits. */
+  callers: number;
+  /** The row of the tenant in which it stands; undefined while its order key blocks it. */
+  row: Row<In> | undefined;
+  previous: Claim<In> | undefined;
+  next: Claim<In> | undefined;
+  /** All claims on the item, where tenants share it. */
+  all: Claim<In>[] | undefined;
+}
 
 /**
  * The rows of a lane of a group, the one whose tenant goes next first. An account grows in other lanes too, so a row learns of
@@ -7,7 +25,7 @@ import type { Account, Claim } from "./chunk.ts";
  * Tenants that come, and those that come back from their turn, are each nearly in order: two lines hold most of them, and only
  * the others cost the steps of a heap.
  */
-export class Turns<In> implements RowTurns<In> {
+export class Turns<In> {
   /** Counts the choices: each reads the rows from their start or their end. */
   choice = 0;
   readonly #line: RowLine<In> = new RowLine();
@@ -33,7 +51,7 @@ export class Turns<In> implements RowTurns<In> {
   }
 
   add(row: Row<In>): void {
-    row.account = row.tenant.account;
+    row.served = row.tenant.served;
     row.turn = row.tenant.turn;
     if (this.#line.takes(row)) this.#line.add(row);
     else if (this.#secondLine.takes(row)) this.#secondLine.add(row);
@@ -64,14 +82,14 @@ export class Turns<In> implements RowTurns<In> {
 
 /** The claims of one tenant in a lane of a group, in the order in which they entered the queue. */
 export class Row<In> {
-  readonly tenant: Account;
-  readonly turns: RowTurns<In>;
+  readonly tenant: Account<In>;
+  readonly turns: Turns<In>;
   first: Claim<In> | undefined;
   last: Claim<In> | undefined;
   /** Where it stands among the rows of the lane; undefined while it is not there. */
   place: RowPlace<In> | undefined;
   /** The account and turn of its tenant by which it was given that place. */
-  account = 0;
+  served = 0;
   turn = 0;
   /** Its place in a heap. */
   index = 0;
@@ -84,7 +102,7 @@ export class Row<In> {
   /** It reads the row from its end. */
   fromNewest = false;
 
-  constructor(tenant: Account, turns: RowTurns<In>) {
+  constructor(tenant: Account<In>, turns: Turns<In>) {
     this.tenant = tenant;
     this.turns = turns;
   }
@@ -130,13 +148,6 @@ export class Row<In> {
   }
 }
 
-// Where a row is. The classes import this module and not the reverse.
-
-/** `Turns`. */
-export interface RowTurns<In> {
-  add(row: Row<In>): void;
-}
-
 /** A `RowLine` or a `RowHeap`. */
 export interface RowPlace<In> {
   /** The row that goes first. */
@@ -146,8 +157,8 @@ export interface RowPlace<In> {
 }
 
 /** Whether the first goes before the second. */
-export const isBefore = (row: { account: number; turn: number }, other: { account: number; turn: number }): boolean =>
-  row.account < other.account || (row.account === other.account && row.turn < other.turn);
+export const isBefore = (row: { served: number; turn: number }, other: { served: number; turn: number }): boolean =>
+  row.served < other.served || (row.served === other.served && row.turn < other.turn);
 
 /** Rows that come in order: each to the end. */
 export class RowLine<In> implements RowPlace<In> {

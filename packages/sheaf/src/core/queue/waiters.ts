@@ -1,8 +1,9 @@
-import type { Arrival, Terms } from "./admission.ts";
+import type { Admission, Arrival, Terms } from "./admission.ts";
+import type { Entrance } from "./entrance.ts";
 import { reject, type Settler } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
-import { mayHold, type Tenant } from "./tenants.ts";
+import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
 export interface Waiter<In> extends Terms {
@@ -19,22 +20,9 @@ export interface Waiter<In> extends Terms {
   /** It waits here. */
   isIn: boolean;
   /** With tenants: the one in whose line it stands. */
-  tenant?: Tenant<In> | undefined;
+  tenant?: Account<In> | undefined;
   /** Its listener on `signal`, while it waits here. */
   onAbort?: () => void;
-}
-
-/** The room that they wait for. */
-interface RoomAhead<In> {
-  readonly maxQueueSize: number;
-  hasShare(tenant: Tenant<In>): boolean;
-}
-
-/** Where they enter the queue. */
-interface Entry<In> {
-  arrivalOf(item: In, alone: boolean): Arrival<In>;
-  share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean;
-  push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void;
 }
 
 /**
@@ -50,13 +38,13 @@ export class Waiters<In> {
   /** In order of arrival; a Set, because a caller in the middle can leave. */
   readonly #waiting: Set<Waiter<In>> = new Set();
   /** With tenants: those of each, the tenant whose turn is next first. */
-  readonly #lines: Map<Tenant<In>, Set<Waiter<In>>> = new Map();
+  readonly #lines: Map<Account<In>, Set<Waiter<In>>> = new Map();
   /** Tenants take turns in waiting for room. */
   readonly byTurns: boolean;
   isAdmitting = false;
   readonly #name: string;
-  readonly #admission: RoomAhead<In>;
-  readonly #entrance: Entry<In>;
+  readonly #admission: Pick<Admission<In, never>, "maxQueueSize" | "hasShare">;
+  readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">;
   readonly #queue: { readonly size: number };
   readonly #calls: Settlement<In>;
   readonly #epochs: Epochs;
@@ -64,8 +52,8 @@ export class Waiters<In> {
   constructor(
     name: string,
     byTurns: boolean,
-    admission: RoomAhead<In>,
-    entrance: Entry<In>,
+    admission: Pick<Admission<In, never>, "maxQueueSize" | "hasShare">,
+    entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">,
     queue: { readonly size: number },
     calls: Settlement<In>,
     epochs: Epochs,
@@ -85,7 +73,7 @@ export class Waiters<In> {
   }
 
   /** Whether one more may wait; a tenant as in the queue. */
-  hasRoom(most: number, tenant: Tenant<In> | undefined): boolean {
+  hasRoom(most: number, tenant: Account<In> | undefined): boolean {
     const free = most - this.size;
     return free > 0 && (tenant === undefined || mayHold(tenant.waiters, free));
   }
@@ -126,7 +114,7 @@ export class Waiters<In> {
   }
 
   /** With tenants: the first of the tenant whose turn is next and that may hold more; other tenants go before it then. */
-  #takeTurn(mayHoldMore: (tenant: Tenant<In>) => boolean): Waiter<In> | undefined {
+  #takeTurn(mayHoldMore: (tenant: Account<In>) => boolean): Waiter<In> | undefined {
     for (const [tenant, line] of this.#lines) {
       if (!mayHoldMore(tenant)) continue;
       this.#lines.delete(tenant);
@@ -199,7 +187,7 @@ export class Waiters<In> {
   }
 
   #admitByTurns(): void {
-    const hasShare = (tenant: Tenant<In>): boolean => this.#admission.hasShare(tenant);
+    const hasShare = (tenant: Account<In>): boolean => this.#admission.hasShare(tenant);
     while (this.#queue.size < this.#admission.maxQueueSize) {
       const waiter = this.#takeTurn(hasShare);
       if (waiter === undefined) return;
