@@ -1,11 +1,13 @@
 import type { DetailedResult } from "../contract/batcher.ts";
-import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
+import type { Scheduler } from "../dispatch/scheduler.ts";
+import type { Entrance } from "../queue/entrance.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { CallOptions } from "../contract/options.ts";
-import type { Terms } from "../queue/admission.ts";
+import type { Admission, Terms } from "../queue/admission.ts";
 import type { Chunk, Settler } from "../queue/chunk.ts";
 import type { Account } from "../queue/tenants.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
-import { checkCallOptions, laneOf } from "../contract/settings.ts";
+import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 
 // One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
 // stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the
@@ -30,9 +32,13 @@ export interface Calls<In, Out> {
 
 /** One item at a time: the steps of each call before its item waits in the queue. */
 export function callsOf<In, Out>(
-  { settings, queue, admission, entrance, epochs }: SchedulerParts<In, Out>,
+  settings: Settings<In, Out>,
+  queue: Queue<In>,
+  admission: Admission<In, Out>,
+  entrance: Entrance<In, Out>,
   scheduler: Scheduler<In, Out>,
 ): Calls<In, Out> {
+  const { epochs } = queue;
   const laneQueue = queue.onlyGroup?.laneQueue(1);
   // No weight, deadline or key but that of the tenant: no other function to call and nothing to watch.
   const hasTerms =
@@ -65,7 +71,7 @@ export function callsOf<In, Out>(
     if (typeof callOptions === "object" && callOptions !== null) return enter(item, callOptions, mayWait);
     let tenant: Account<In>;
     try {
-      tenant = entrance().tenantOf(item);
+      tenant = entrance.tenantOf(item);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -81,14 +87,14 @@ export function callsOf<In, Out>(
   const holdInTurn = (item: In, tenant: Account<In>): Promise<Out> =>
     new Promise<Out>((resolve) => {
       const arrival = { item, weight: 1, group: undefined, orderKey: undefined, dedupeKey: undefined, tenant };
-      entrance().hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
+      entrance.hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
     });
 
   /** Call it after `scheduler.arriving`. */
   const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
     new Promise<Out>((resolve) => {
       // A throw here rejects the promise, as in any promise executor.
-      entrance().enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
+      entrance.enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
     });
 
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
@@ -108,7 +114,7 @@ export function callsOf<In, Out>(
     new Promise((resolve, reject) => {
       scheduler.arriving(1);
       const settler: Settler = { fulfil: (...outcome) => resolve(detailedResultOf<Out>(...outcome)), reject };
-      entrance().enter(item, settler, termsOf(callOptions, 1), mayWait);
+      entrance.enter(item, settler, termsOf(callOptions, 1), mayWait);
     });
 
   return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, termsOf };

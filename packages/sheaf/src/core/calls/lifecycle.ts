@@ -1,4 +1,9 @@
-import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
+import type { Dispatcher } from "../dispatch/dispatcher.ts";
+import type { Scheduler } from "../dispatch/scheduler.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Settlement } from "../queue/settlement.ts";
+import type { Settings } from "../contract/settings.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import { checkNotNegative } from "../../shared/checks.ts";
@@ -7,45 +12,55 @@ import { checkNotNegative } from "../../shared/checks.ts";
 export class Lifecycle<In, Out> {
   /** Resolves when batches can run; rejects with the reason if they never will. */
   readiness: Promise<void> = Promise.resolve();
-  readonly #parts: SchedulerParts<In, Out>;
+  readonly #settings: Settings<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #admission: Admission<In, Out>;
+  readonly #settlement: Settlement<In>;
+  readonly #dispatcher: Dispatcher<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
   readonly #executor: Pick<Executor<In, Out>, "close">;
   #closing: Promise<void> | undefined;
 
   constructor(
-    parts: SchedulerParts<In, Out>,
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    admission: Admission<In, Out>,
+    settlement: Settlement<In>,
+    dispatcher: Dispatcher<In, Out>,
     scheduler: Scheduler<In, Out>,
     executor: Pick<Executor<In, Out>, "close">,
   ) {
-    this.#parts = parts;
+    this.#settings = settings;
+    this.#queue = queue;
+    this.#admission = admission;
+    this.#settlement = settlement;
+    this.#dispatcher = dispatcher;
     this.#scheduler = scheduler;
     this.#executor = executor;
   }
 
-  /** Starts; a batch function, unlike an executor, can run at once. */
-  begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
-    if (executor === undefined) this.#scheduler.open = true;
-    else {
-      this.readiness = (async () => this.#parts.cost.warmedUp((await executor.ready()) ?? []))();
-      this.readiness.then(this.#open, this.#fail);
-    }
+  /** Starts: at once, as a batch function can, or when its executor is ready. */
+  begin(ready?: Promise<void>): void {
+    if (ready === undefined) return this.#dispatcher.open();
+    this.readiness = ready;
+    ready.then(this.#open, this.#fail);
   }
 
   flush(): Promise<void> {
-    const { queue, admission } = this.#parts;
-    if (queue.size === 0 && (admission.waiters?.size ?? 0) === 0) return Promise.resolve();
-    const epoch = this.#parts.epochs.separate();
-    queue.relabel(epoch);
-    admission.waiters?.relabel(epoch);
+    const { epochs } = this.#queue;
+    if (this.#queue.size === 0 && (this.#admission.waiters?.size ?? 0) === 0) return Promise.resolve();
+    const epoch = epochs.separate();
+    this.#queue.relabel(epoch);
+    this.#admission.waiters?.relabel(epoch);
     this.#scheduler.wake();
-    return this.#parts.epochs.settlement(epoch, false);
+    return epochs.settlement(epoch, false);
   }
 
   drain(): Promise<void> {
-    const epoch = this.#parts.epochs.seal();
-    this.#parts.queue.release("drain");
+    const epoch = this.#queue.epochs.seal();
+    this.#queue.release("drain");
     this.#scheduler.wake();
-    return this.#parts.epochs.settlement(epoch, true);
+    return this.#queue.epochs.settlement(epoch, true);
   }
 
   close(graceMs?: number): Promise<void> {
@@ -54,49 +69,48 @@ export class Lifecycle<In, Out> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.#parts.admission.refusal ??= { error: this.closedError("closed.") };
+    this.#admission.refusal ??= { error: this.closedError("closed.") };
     this.#closing ??= this.#finish();
     if (graceMs !== undefined && graceMs !== Infinity) {
-      const cancel = this.#parts.settings.clock.after(graceMs, () => this.#cutOff(graceMs));
+      const cancel = this.#settings.clock.after(graceMs, () => this.#cutOff(graceMs));
       this.#closing.then(cancel, cancel);
     }
     return this.#closing;
   }
 
   closedError(message: string): BatcherError {
-    return new BatcherError("CLOSED", `${this.#parts.settings.name}: ${message}`);
+    return new BatcherError("CLOSED", `${this.#settings.name}: ${message}`);
   }
 
   readonly #open = (): void => {
-    this.#scheduler.open = true;
+    this.#dispatcher.open();
     this.#scheduler.wake();
   };
 
   readonly #fail = (error: unknown): void => {
-    this.#parts.admission.refusal ??= { error };
+    this.#admission.refusal ??= { error };
     this.#withdrawAll(error);
   };
 
   async #finish(): Promise<void> {
     await this.drain();
-    await this.#parts.dispatcher.answeringRunsEnded();
+    await this.#dispatcher.answeringRunsEnded();
     this.#scheduler.stop();
     await this.#executor.close();
-    this.#parts.dispatcher.stopTimers();
+    this.#dispatcher.stopTimers();
   }
 
   #cutOff(graceMs: number): void {
     const error = this.closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
     this.#withdrawAll(error);
-    this.#parts.dispatcher.cutOff(error);
+    this.#dispatcher.cutOff(error);
   }
 
   #withdrawAll(error: unknown): void {
-    const { admission, queue, settlement } = this.#parts;
-    admission.waiters?.rejectAll(error);
-    queue.everyChunk((chunk) => {
+    this.#admission.waiters?.rejectAll(error);
+    this.#queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) settlement.withdraw(chunk, i, error, "rejected");
+        while (chunk.settlers[i] !== undefined) this.#settlement.withdraw(chunk, i, error, "rejected");
       }
     });
   }

@@ -1,15 +1,21 @@
 import type { DetailedResult, Batcher } from "../contract/batcher.ts";
 import { detailedResultOf, type Calls } from "./calls.ts";
-import type { Scheduler, SchedulerParts } from "../dispatch/scheduler.ts";
+import type { Scheduler } from "../dispatch/scheduler.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Entrance } from "../queue/entrance.ts";
+import type { Queue } from "../queue/queue.ts";
 import { mapOver } from "./map.ts";
 import type { CallOptions } from "../contract/options.ts";
-import { checkCallOptions } from "../contract/settings.ts";
+import { checkCallOptions, type Settings } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
 import type { MultiCallEntry } from "../queue/chunk.ts";
 
 /** Several items of one caller. */
 export function listsOf<In, Out>(
-  { settings, settlement, admission, entrance, gates }: SchedulerParts<In, Out>,
+  settings: Settings<In, Out>,
+  queue: Queue<In>,
+  admission: Admission<In, Out>,
+  entrance: Entrance<In, Out>,
   scheduler: Scheduler<In, Out>,
   { enter, termsOf }: Calls<In, Out>,
 ): Pick<Batcher<In, Out>, "settleDetailed" | "many" | "settle" | "map"> {
@@ -25,9 +31,9 @@ export function listsOf<In, Out>(
       if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
-      for (const gate of gates) gate(array.length, terms);
+      for (const gate of admission.gates) gate(array.length, terms);
       // Throws before anything is enqueued, so the whole list is refused.
-      entrance().enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
+      entrance.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });
 
   return {
@@ -53,9 +59,9 @@ export function listsOf<In, Out>(
         { ...callOptions },
         {
           get window() {
-            return Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1));
+            return Math.min(queue.maxSize, settings.maxBatchSize * (settings.concurrency + 1));
           },
-          aborts: settlement.cancellation.aborts,
+          aborts: queue.cancellation.aborts,
           hasRoom: () => admission.hasRoom(),
           call: (item, options) => {
             scheduler.arriving(1);

@@ -48,6 +48,16 @@ export class Decisions<In, Out> {
     return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
   }
 
+  /** Drops waiting calls of the group that would be late, and says whether there were any. */
+  shed(group: Group<In>, nowMs: number): boolean {
+    return this.#queue.cancellation.nextDeadlineAtMs < Infinity && this.#shedding.shed(group, nowMs);
+  }
+
+  /** With every slot busy: from when on one more batch may go ahead to one of them. */
+  aheadAtMs(): number {
+    return this.#dispatcher.aheadAtMs(this.#cost);
+  }
+
   /** Waiting items from which a batch goes ahead. */
   get aheadSize(): number {
     return Math.min(this.#settings.maxBatchSize, this.#policy.aheadSize);

@@ -4,30 +4,27 @@ import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import { resultsInOrder } from "./results.ts";
-import { BatcherError } from "../contract/errors.ts";
+import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
-import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import { Run, type RunEvents } from "./run.ts";
+import { putBack } from "./put-back.ts";
+import type { Throttle } from "./rate-limit.ts";
+import { Run, type RunFacts } from "./run.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
+import type { Scheduler } from "./scheduler.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 
-/** Events of a dispatcher, called in the batcher's own async context. */
-export interface DispatchEvents<In> extends RunEvents<In> {
-  /** A batch, a part of one or a single item failed with this error. */
-  failed(error: unknown): void;
-  /** A bisection runs some items of a batch again. */
-  ranAgain(items: number, weight: number, nowMs: number): void;
-  /** A batch failed for no fault of its items; those that have not settled go back to the queue. */
-  putBack(batch: Chunk<In>, group: unknown, batchId: number, error: unknown): void;
-  /** A slot may be free again. */
-  freed(nowMs: number): void;
+/** Gets the record of each batch once it has its outcome, in the same turn as its last callers. */
+export interface BatchObserver {
+  observe(record: BatchRecord, nowMs: number): void;
 }
 
-/** What is learned from a run. */
-export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
+/** Gets each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
+export interface Learner {
+  learn(run: RunFacts, nowMs: number): void;
+}
 
 type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 
@@ -41,16 +38,19 @@ export class Dispatcher<In, Out> {
   started = 0;
   /** Items in them. */
   running = 0;
-  /** Get the record of each batch once it has its outcome, in the same turn as its last callers. */
-  readonly observers: ((record: BatchRecord, nowMs: number) => void)[] = [];
-  /** Get each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
-  readonly learners: ((run: RunFacts, nowMs: number) => void)[] = [];
+  /** Further runs of parts of batches. */
+  bisectRuns = 0;
+  readonly learners: Learner[] = [];
+  readonly observers: BatchObserver[] = [];
+  /** Is told when a slot may be free again, and when a run begins. */
+  scheduler: Pick<Scheduler<In, Out>, "freed" | "began"> | undefined;
+  /** Until the executor is ready, nothing is dispatched. */
+  #state: "starting" | "open" | "stopped" = "starting";
   readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
-  readonly #order: OrderKeys<In> | undefined;
-  readonly #queue: Pick<Queue<In>, "arrived">;
-  readonly #events: DispatchEvents<In>;
+  readonly #queue: Queue<In>;
+  readonly #throttle: Throttle;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
   #togetherMs = 0;
@@ -63,21 +63,19 @@ export class Dispatcher<In, Out> {
     executor: Runner<In, Out>,
     settings: Settings<In, Out>,
     calls: Settlement<In>,
-    order: OrderKeys<In> | undefined,
-    queue: Pick<Queue<In>, "arrived">,
-    events: DispatchEvents<In>,
+    queue: Queue<In>,
+    throttle: Throttle,
   ) {
     this.#executor = executor;
     this.#settings = settings;
     this.#calls = calls;
-    this.#order = order;
     this.#queue = queue;
-    this.#events = events;
+    this.#throttle = throttle;
     this.#inOrder = resultsInOrder(settings);
     this.#timeouts =
       settings.runTimeoutMs === undefined
         ? undefined
-        : new RunTimeouts<In>(settings, settings.runTimeoutMs, order, events);
+        : new RunTimeouts<In>(settings, settings.runTimeoutMs, queue.order, this);
   }
 
   /** Runs that were abandoned and have not ended. */
@@ -94,6 +92,68 @@ export class Dispatcher<In, Out> {
     return this.#runs.length;
   }
 
+  /** Batches that may start now. */
+  get freeSlots(): number {
+    const { concurrency } = this.#settings;
+    return this.#state !== "open" || this.abandonedNow >= concurrency ? 0 : concurrency - this.inFlight;
+  }
+
+  /** Whether a busy slot may take one more batch ahead, where its executor does. */
+  get takesAhead(): boolean {
+    const { concurrency, prefetch } = this.#settings;
+    return this.#state === "open" && this.abandonedNow === 0 && this.inFlight < concurrency * (1 + prefetch);
+  }
+
+  open(): void {
+    if (this.#state === "starting") this.#state = "open";
+  }
+
+  stop(): void {
+    this.#state = "stopped";
+    this.#throttle.seat?.leave();
+  }
+
+  // What a run reports before its outcome.
+
+  /** It begins, where its executor reports that. Returns the time. */
+  began(): number {
+    this.scheduler?.began();
+    return this.#settings.clock.now();
+  }
+
+  /** It asks that nothing is dispatched for so many milliseconds. */
+  paused(durationMs: number): void {
+    this.#throttle.pause(durationMs);
+  }
+
+  /** It calls its service again, for so many of its items. Returns the time. */
+  retried(items: number, weight: number, isPart: boolean): number {
+    const nowMs = this.#settings.clock.now();
+    if (isPart) this.bisectRuns++;
+    this.#throttle.seat?.spend(nowMs, items, weight);
+    return nowMs;
+  }
+
+  /** Its service counted so much more weight than `rateLimit` did, or less where it is negative. */
+  weighed(difference: number): void {
+    this.#throttle.seat?.correct(this.#settings.clock.now(), difference);
+  }
+
+  /** It answers one of its items early. */
+  answered(calls: Chunk<In>, index: number, result: unknown): void {
+    if (result instanceof Error) this.failed(result);
+    this.#calls.settle(calls, index, result);
+  }
+
+  /** A batch, a part of one or a single item failed with this error. */
+  failed(error: unknown): void {
+    this.#throttle.failed(error);
+  }
+
+  freed(nowMs: number): void {
+    this.scheduler?.freed(nowMs);
+  }
+
   start(
     batch: Chunk<In>,
     reason: DispatchReason,
@@ -102,7 +162,7 @@ export class Dispatcher<In, Out> {
     weight: number,
     nowMs: number,
   ): void {
-    const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this.#events);
+    const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this);
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
@@ -123,7 +183,7 @@ export class Dispatcher<In, Out> {
   /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */
   restsMs(cost: CostModel, nowMs: number): number[] {
     return this.#runs.map((run) => {
-      const expectedMs = expectedMsOf(run, cost);
+      const expectedMs = run.expectedMs(cost);
       return Math.max(expectedMs / 10, expectedMs - (nowMs - run.beganAtMs));
     });
   }
@@ -136,7 +196,7 @@ export class Dispatcher<In, Out> {
     if (this.#executor.reportsStart !== true) return -Infinity;
     const momentsAtMs = this.#runs.map((run) => {
       if (!run.hasBegun) return Infinity;
-      const expectedMs = expectedMsOf(run, cost);
+      const expectedMs = run.expectedMs(cost);
       return run.beganAtMs + expectedMs - Math.max(leastLeadMs, leadShare * expectedMs);
     });
     return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.#settings.concurrency]!;
@@ -184,7 +244,7 @@ export class Dispatcher<In, Out> {
       for (let i = 0; tally.error > failedBefore && i < results.length; i++)
         if (results[i] instanceof Error) {
           if (!run.isAnswered(i)) run.failedItems++;
-          this.#events.failed(results[i]);
+          this.failed(results[i]);
         }
     } catch (error) {
       // An entry could not be read: a Proxy, or a getter that throws.
@@ -196,7 +256,7 @@ export class Dispatcher<In, Out> {
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
     let nowMs = this.#settings.clock.now();
-    this.#events.failed(error);
+    this.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
       this.#record(run, nowMs, "refused", error);
@@ -227,7 +287,7 @@ export class Dispatcher<In, Out> {
   }
 
   #putBack(run: Run<In>, error: unknown): void {
-    this.#events.putBack(run.calls, run.group, run.batchId, error);
+    putBack(run, error, this.#queue, this.#calls, this.#throttle, this.#settings.maxPauseMs);
   }
 
   #end(run: Run<In>, nowMs: number): void {
@@ -236,8 +296,8 @@ export class Dispatcher<In, Out> {
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.running -= run.size;
-    if (!run.abandoned) this.#order?.release(run.calls);
-    this.#events.freed(nowMs);
+    if (!run.abandoned) this.#queue.order?.release(run.calls);
+    this.freed(nowMs);
   }
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
@@ -270,14 +330,14 @@ export class Dispatcher<In, Out> {
       },
       restFailed: (restError) => this.#restFailed(run, restError),
       shouldBisect: (partError) => {
-        this.#events.failed(partError);
+        this.failed(partError);
         return this.#mayBisect(partError);
       },
       maxBisectRuns,
       isGivenUp: () => run.abandoned,
       isPutBack: (partError) => {
         if (!run.isPutBack) return false;
-        this.#events.failed(partError);
+        this.failed(partError);
         this.#putBack(run, partError);
         return true;
       },
@@ -288,7 +348,8 @@ export class Dispatcher<In, Out> {
         run.extraRuns++;
         run.beganAtMs = nowMs;
         const msBefore = this.#together(nowMs);
-        this.#events.ranAgain(length, run.counted, nowMs);
+        this.bisectRuns++;
+        this.#throttle.seat?.spend(nowMs, length, run.counted);
         const executor = length === 1 && one !== undefined ? one : this.#executor;
         const items = indices.map((index) => batch.items[index]!);
         const handle = run.part(indices);
@@ -335,7 +396,7 @@ export class Dispatcher<In, Out> {
       runMs: handle.runMs ?? nowMs - run.beganAtMs,
       outcome: "ok",
     };
-    for (const learn of this.learners) learn(part, nowMs);
+    for (const learner of this.learners) learner.learn(part, nowMs);
   }
 
   /** The mean number of batches in flight since `startedAtMs`, when all runs together had taken `msBefore`. */
@@ -344,62 +405,13 @@ export class Dispatcher<In, Out> {
   }
 
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
-    const { calls: batch, startedAtMs } = run;
-    const tookMs = nowMs - startedAtMs;
-    const record: BatchRecord = {
-      batchId: run.batchId,
-      reason: run.reason,
-      sizeReason: run.sizeReason,
-      size: run.size,
-      weight: run.weight,
-      weights: run.weights,
-      group: run.group,
-      startedAtMs,
-      queueWaitMs: queueWait(batch, startedAtMs),
-      inFlight: this.#meanInFlight(startedAtMs, run.msBefore, nowMs),
-      runMs: run.runMs ?? tookMs,
-      tookMs,
-      outcome,
-      failedItems: outcome === "error" ? run.size : run.failedItems,
-      extraRuns: run.extraRuns,
-      errorCode: error instanceof BatcherError ? error.code : undefined,
-      attempt: run.attempt,
-      tags: tagsOf(batch),
-    };
-    for (const learn of this.learners) learn(record, nowMs);
-    for (const observe of this.observers) observe(record, nowMs);
+    const record = run.record(nowMs, this.#meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
+    for (const learner of this.learners) learner.learn(record, nowMs);
+    for (const observer of this.observers) observer.observe(record, nowMs);
   }
-}
-
-const expectedMsOf = <In>({ size, weights }: Run<In>, cost: CostModel): number =>
-  weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
-
-function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
-  if (batch.arrivalsAtMs === undefined) {
-    const waitMs = startedAtMs - batch.firstAtMs;
-    return { mean: waitMs, max: waitMs };
-  }
-  let total = 0;
-  let earliest = startedAtMs;
-  for (let i = 0; i < batch.count; i++) {
-    const arrivedAtMs = batch.arrivalsAtMs[i]!;
-    total += Math.max(0, startedAtMs - arrivedAtMs); // a caller who joined it while it ran did not wait
-    if (arrivedAtMs < earliest) earliest = arrivedAtMs;
-  }
-  return { mean: total / batch.count, max: startedAtMs - earliest };
 }
 
 const sumOf = (weights: readonly number[]): number => weights.reduce((sum, weight) => sum + weight, 0);
-
-/** The tags of its calls, duplicates included. */
-function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
-  let all = tags;
-  for (let i = 0; refs !== undefined && i < refs.length; i++) {
-    const shared = refs[i]?.duplicates?.tags;
-    if (shared !== undefined) all = [...(all ?? []), ...shared];
-  }
-  return all?.filter((tag) => tag !== undefined);
-}
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */
 function started<In>(executor: Runner<In, unknown>, items: readonly In[], handle: BaseRunHandle): Promise<unknown> {

@@ -1,6 +1,7 @@
 import type { ConcurrencyCause } from "../contract/stats.ts";
 import { firstConcurrency } from "../contract/options.ts";
-import type { RunFacts } from "./dispatcher.ts";
+import type { Learner } from "./dispatcher.ts";
+import type { RunFacts } from "./run.ts";
 import { Contention, elasticity, type ContentionFit } from "../measure/contention.ts";
 
 /** Most batches in flight, however well it goes: sockets and memory have an end. */
@@ -66,6 +67,16 @@ export class LearnedConcurrency {
 
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
+  }
+
+  /** Learns from the runs of a dispatcher. */
+  watching(dispatcher: { readonly inFlight: number }, queue: { readonly size: number }, maxBatchSize: number): Learner {
+    return {
+      learn: (run, nowMs) => {
+        const isTaken = dispatcher.inFlight >= this.limit;
+        this.ended(run, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= maxBatchSize);
+      },
+    };
   }
 
   /** A batch ended, or a part of a bisected one passed. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */

@@ -1,7 +1,7 @@
-import type { Admission } from "../queue/admission.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { queueBound } from "../measure/expected-latency.ts";
-import type { RunFacts } from "./dispatcher.ts";
+import type { RunFacts } from "./run.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../measure/learned-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
@@ -16,16 +16,16 @@ const steadyNoise = 1 / 15;
 export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
-  readonly #admission: Admission<In, Out>;
+  readonly #queue: Queue<In>;
   readonly #cost: BatchCost;
   /** Recent measured ÷ expected, at most 1. */
   #pace = 1;
 
-  constructor(settings: Settings<In, Out>, calls: Settlement<In>, admission: Admission<In, Out>, cost: BatchCost) {
+  constructor(settings: Settings<In, Out>, calls: Settlement<In>, queue: Queue<In>, cost: BatchCost) {
     this.#cost = cost;
     this.#settings = settings;
     this.#calls = calls;
-    this.#admission = admission;
+    this.#queue = queue;
   }
 
   /** Feeds the cost model with a run, and compares the two. */
@@ -37,7 +37,7 @@ export class LoadShedding<In, Out> {
     const { maxQueueSize, timeoutMs } = this.#settings;
     if (maxQueueSize !== "auto") return;
     const bound = queueBound(this.#cost, this.#settings, timeoutMs!);
-    if (bound > 0) this.#admission.maxQueueSize = bound;
+    if (bound > 0) this.#queue.maxSize = bound;
   }
 
   /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
@@ -55,7 +55,6 @@ export class LoadShedding<In, Out> {
    * be in time.
    */
   shed(group: Group<In>, nowMs: number): boolean {
-    if (this.#calls.cancellation.nextDeadlineAtMs === Infinity) return false;
     const { waiting } = group;
     if (choosesByWeight(this.#settings, this.#cost)) this.#shedByWeight(group, nowMs);
     else this.#shedBySize(group, nowMs);
@@ -66,7 +65,7 @@ export class LoadShedding<In, Out> {
   #shedByWeight(group: Group<In>, nowMs: number): void {
     const likelyMs = (weight: number): number => this.caution * this.#cost.of(1, weight, weight);
     group.everyChunk((chunk) => {
-      this.#calls.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
+      this.#queue.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
         const ownMs = likelyMs(chunk.weights?.[index] ?? 1);
         if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesAtMs![index]!) return false;
         this.#calls.expired(chunk, index, ownMs);
@@ -77,7 +76,7 @@ export class LoadShedding<In, Out> {
 
   /** All items but the most that one batch answers in time: those with the latest deadlines, and of one deadline the first. */
   #shedBySize(group: Group<In>, nowMs: number): void {
-    const { cancellation } = this.#calls;
+    const { cancellation } = this.#queue;
     const { noise } = this.#cost;
     const caution = this.#timesExpected(Math.min(noise, 2 * steadyNoise - noise));
     const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, this.#settings.maxBatchSize));
@@ -110,7 +109,7 @@ export class LoadShedding<In, Out> {
 
   /** The first deadline of the group's next items, or a moment before it. */
   firstDeadlineAtMs(group: Group<In>): number {
-    return this.#calls.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
+    return this.#queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
   }
 
   /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */

@@ -1,35 +1,49 @@
 import type { CostModel } from "../../policies/cost-model.ts";
+import type { Settings } from "../contract/settings.ts";
 import type { SizeReason } from "../../policies/policy.ts";
 import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
-import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
 import { Selection, type Preview } from "./selection.ts";
+import type { StandingOverload } from "./standing-overload.ts";
 import { takeTurns } from "./by-turns.ts";
+
+type BatchSettings = Pick<
+  Settings<never, never>,
+  "maxBatchSize" | "maxBatchWeight" | "batchWeight" | "weigh" | "dedupe"
+>;
 
 /**
  * Decides *which* items go: lanes, order and weight matter here and nowhere else. The scheduler decides when they go.
  */
 export class NextBatch<In> {
-  readonly #limits: BatchLimits;
+  readonly #settings: BatchSettings;
+  readonly #limits: { -readonly [Name in keyof BatchLimits]: BatchLimits[Name] };
   readonly #queue: Queue<In>;
-  readonly #order: OrderKeys<In> | undefined;
-  readonly #sharesRuns: boolean;
+  readonly #overload: StandingOverload<In> | undefined;
   /** Made when the first batch needs a choice item by item. */
   #selection: Selection<In> | undefined;
 
-  /** `sharesRuns`: an item that runs can be joined until it is settled. */
-  constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined, sharesRuns: boolean) {
-    this.#limits = limits;
+  /** `overload`: `undefined` where the order of arrival is always kept. */
+  constructor(settings: BatchSettings, queue: Queue<In>, overload: StandingOverload<In> | undefined) {
+    const { maxBatchSize, maxBatchWeight = Infinity, batchWeight } = settings;
+    this.#settings = settings;
+    this.#limits = { maxBatchSize, maxBatchWeight, padded: batchWeight === "padded" };
     this.#queue = queue;
-    this.#order = order;
-    this.#sharesRuns = sharesRuns;
+    this.#overload = overload;
+  }
+
+  /** A rate limit lets the next batch weigh at most so much. */
+  boundWeight(most: number): void {
+    const { weigh, maxBatchWeight = Infinity } = this.#settings;
+    if (weigh !== undefined) this.#limits.maxBatchWeight = Math.min(maxBatchWeight, most);
   }
 
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
   preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
+    group.newestFirst = this.#overload !== undefined && this.#overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
       return {
         waiting: group.waiting,
@@ -67,7 +81,7 @@ export class NextBatch<In> {
   }
 
   #chooser(): Selection<In> {
-    return (this.#selection ??= new Selection(this.#limits, this.#queue, this.#order !== undefined));
+    return (this.#selection ??= new Selection(this.#limits, this.#queue));
   }
 
   /** Everything in front can go, in one batch. */
@@ -75,7 +89,7 @@ export class NextBatch<In> {
     return (
       !group.newestFirst &&
       costs === undefined &&
-      this.#order === undefined &&
+      this.#queue.order === undefined &&
       this.#limits.maxBatchWeight === Infinity &&
       this.#queue.alone === 0
     );
@@ -104,8 +118,8 @@ export class NextBatch<In> {
   /** The batch's items no longer wait: the batch holds their order keys, and equal items start again on their own. */
   #leaveKeys(batch: Chunk<In>): void {
     for (const ref of batch.refs!) {
-      if (ref.order !== undefined) this.#order!.taken(ref, batch);
-      if (!this.#sharesRuns) ref.leaveDedupe?.(ref);
+      if (ref.order !== undefined) this.#queue.order!.taken(ref, batch);
+      if (this.#settings.dedupe !== "running") ref.leaveDedupe?.(ref);
     }
   }
 }

@@ -1,19 +1,11 @@
-import type { Throttle } from "./rate-limit.ts";
-import type { Entrance } from "../queue/entrance.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Settlement } from "../queue/settlement.ts";
+import type { Throttle } from "./rate-limit.ts";
+import type { Run } from "./run.ts";
 
 /** An item that comes back as often as this without a pause would run forever. */
 const maxPutBacks = 1000;
-
-interface Parts<In> {
-  readonly queue: Queue<In>;
-  readonly settlement: Settlement<In>;
-  readonly entrance: Pick<Entrance<In, never>, "rejoin">;
-  readonly throttle: Throttle;
-  readonly maxPauseMs: number;
-}
 
 /**
  * Puts the items of a batch that did not run back to the waiting ones. A call gets the error instead, whether its item ran or
@@ -21,9 +13,12 @@ interface Parts<In> {
  * `maxPauseMs`.
  */
 export function putBack<In>(
-  { queue, settlement, entrance, throttle, maxPauseMs }: Parts<In>,
-  batch: Chunk<In>,
-  { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
+  { calls: batch, group, batchId }: Run<In>,
+  error: unknown,
+  queue: Queue<In>,
+  settlement: Settlement<In>,
+  throttle: Throttle,
+  maxPauseMs: number,
 ): void {
   const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
     deadlineAtMs === Infinity ? throttle.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= throttle.resumesAtMs;
@@ -41,8 +36,8 @@ export function putBack<In>(
       settlement.withdraw(batch, i, batch.signals[i]!.reason, "aborted");
   }
   endIn(batch);
-  entrance.rejoin(batch);
+  queue.equal?.rejoin(batch);
   queue.putBack(batch, group, batchId);
-  const isDue = settlement.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
+  const isDue = queue.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
   if (isDue || throttle.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
 }

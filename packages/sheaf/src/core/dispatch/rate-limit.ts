@@ -1,4 +1,5 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../contract/rate-limit.ts";
+import { isShared, limitsOf, type Settings } from "../contract/settings.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { propertyOf } from "../../shared/describe.ts";
 
@@ -272,13 +273,19 @@ export class Pauses {
 export class Throttle {
   /** `undefined` without a rate limit, until a run asks for a pause. */
   seat: RateLimitSeat | undefined;
-  /** The most that the batch may weigh that is chosen now. */
-  maxWeight: number = Infinity;
+  /** Looks again when a limit that others share lets batches go earlier than it said. */
+  scheduler: { look(): void } | undefined;
   readonly #clock: Clock;
 
-  constructor(clock: Clock, seat: RateLimitSeat | undefined) {
+  constructor({ clock, rateLimit }: Pick<Settings<never, never>, "clock" | "rateLimit">) {
     this.#clock = clock;
-    this.seat = seat;
+    if (isShared(rateLimit)) this.seat = rateLimit.join(() => this.scheduler?.look());
+    else if (rateLimit !== undefined) this.seat = new RateLimiter(limitsOf(rateLimit));
+  }
+
+  /** The most that a batch may ever weigh. */
+  get maxWeight(): number {
+    return this.seat?.maxWeight ?? Infinity;
   }
 
   get resumesAtMs(): number {

@@ -1,6 +1,7 @@
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
+import type { Dispatcher } from "./dispatcher.ts";
 import type { Run } from "./run.ts";
 
 /** Gives up runs that take longer than `runTimeoutMs`. */
@@ -11,19 +12,19 @@ export class RunTimeouts<In> {
   readonly #settings: Pick<Settings<In, never>, "clock" | "name">;
   readonly #runTimeoutMs: number;
   readonly #order: OrderKeys<In> | undefined;
-  readonly #events: { failed(error: unknown): void; freed(nowMs: number): void };
+  readonly #dispatcher: Pick<Dispatcher<In, never>, "failed" | "freed">;
   #isClosed = false;
 
   constructor(
     settings: Pick<Settings<In, never>, "clock" | "name">,
     runTimeoutMs: number,
     order: OrderKeys<In> | undefined,
-    events: { failed(error: unknown): void; freed(nowMs: number): void },
+    dispatcher: Pick<Dispatcher<In, never>, "failed" | "freed">,
   ) {
     this.#settings = settings;
     this.#runTimeoutMs = runTimeoutMs;
     this.#order = order;
-    this.#events = events;
+    this.#dispatcher = dispatcher;
   }
 
   /** The batcher is closed: no run is timed any longer. */
@@ -56,7 +57,7 @@ export class RunTimeouts<In> {
         },
         (error: unknown) => {
           // An abandoned run, too, may report that the service wants a pause.
-          if (run.abandoned) this.#events.failed(error);
+          if (run.abandoned) this.#dispatcher.failed(error);
           ended();
           reject(error);
         },
@@ -87,10 +88,10 @@ export class RunTimeouts<In> {
     this.abandonedNow--;
     const release = (): void => {
       this.#order?.release(run.calls);
-      this.#events.freed(this.#settings.clock.now());
+      this.#dispatcher.freed(this.#settings.clock.now());
     };
     if (stillRuns === undefined) return release();
     stillRuns.then(release, release);
-    this.#events.freed(this.#settings.clock.now());
+    this.#dispatcher.freed(this.#settings.clock.now());
   }
 }

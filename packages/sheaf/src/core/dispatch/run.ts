@@ -1,22 +1,15 @@
+import type { CostModel } from "../../policies/cost-model.ts";
 import type { Chunk } from "../queue/chunk.ts";
+import type { Dispatcher } from "./dispatcher.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController, warn } from "../runtime/globals.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 
-/** The reports of a run before its outcome. */
-export interface RunEvents<In> {
-  /** It begins, where its executor reports that. Returns the time. */
-  began(): number;
-  /** It asks that nothing is dispatched for so many milliseconds. */
-  paused(durationMs: number): void;
-  /** It calls its service again, for so many of its items. Returns the time. */
-  retried(items: number, weight: number, isPart: boolean): number;
-  /** Its service counted so much more weight than `rateLimit` did, or less where it is negative. */
-  weighed(difference: number): void;
-  /** It answers one of its items early. */
-  answered(calls: Chunk<In>, index: number, result: unknown): void;
-}
+type RunReports<In> = Pick<Dispatcher<In, never>, "began" | "paused" | "retried" | "weighed" | "answered">;
+
+/** What is learned from a run. */
+export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
 
 /** One batch in flight. */
 export class Run<In> extends BaseRunHandle {
@@ -59,7 +52,7 @@ export class Run<In> extends BaseRunHandle {
   whenOver: (() => void) | undefined;
   /** Set when its signal has aborted, or would have. */
   aborted: { readonly reason: unknown } | undefined;
-  readonly #told: RunEvents<In>;
+  readonly #dispatcher: RunReports<In>;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined;
   #onAborted: Set<(reason: unknown) => void> | undefined;
 
@@ -71,7 +64,7 @@ export class Run<In> extends BaseRunHandle {
     sizeReason: SizeReason,
     group: unknown,
     startedAtMs: number,
-    told: RunEvents<In>,
+    dispatcher: RunReports<In>,
   ) {
     super(batchId, calls.count);
     this.weight = this.counted = weight;
@@ -80,23 +73,23 @@ export class Run<In> extends BaseRunHandle {
     this.sizeReason = sizeReason;
     this.group = group;
     this.startedAtMs = this.beganAtMs = startedAtMs;
-    this.#told = told;
+    this.#dispatcher = dispatcher;
   }
 
   override pause(durationMs: number): void {
-    this.#told.paused(durationMs);
+    this.#dispatcher.paused(durationMs);
   }
 
   override countRun(items: number = this.size): void {
     this.attempt++;
     this.counted = (this.weight * items) / this.size;
     if (items < this.size) this.extraRuns++;
-    this.beganAtMs = this.#told.retried(items, this.counted, items < this.size);
+    this.beganAtMs = this.#dispatcher.retried(items, this.counted, items < this.size);
   }
 
   override reportWeight(weight: number): void {
     super.reportWeight(weight);
-    this.#told.weighed(weight - this.counted);
+    this.#dispatcher.weighed(weight - this.counted);
     this.counted = weight;
   }
 
@@ -106,7 +99,7 @@ export class Run<In> extends BaseRunHandle {
 
   override started(): void {
     this.hasBegun = true;
-    this.beganAtMs = this.#told.began();
+    this.beganAtMs = this.#dispatcher.began();
     this.timer?.start();
   }
 
@@ -126,7 +119,7 @@ export class Run<In> extends BaseRunHandle {
   override deliver(index: number, result: unknown): boolean {
     if (this.abandoned || !super.deliver(index, result)) return false;
     this.itemEnded(result);
-    this.#told.answered(this.calls, index, result);
+    this.#dispatcher.answered(this.calls, index, result);
     return true;
   }
 
@@ -134,6 +127,37 @@ export class Run<In> extends BaseRunHandle {
   itemEnded(result: unknown): void {
     if (result instanceof Error) this.failedItems++;
     else this.passedItems++;
+  }
+
+  expectedMs(cost: CostModel): number {
+    const { size, weights } = this;
+    return weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
+  }
+
+  /** The record of its batch; `inFlight`: on average while it ran. */
+  record(nowMs: number, inFlight: number, outcome: BatchRecord["outcome"], error: unknown): BatchRecord {
+    const { batchId, reason, sizeReason, size, weight, weights, group, startedAtMs, extraRuns, attempt } = this;
+    const tookMs = nowMs - startedAtMs;
+    return {
+      batchId,
+      reason,
+      sizeReason,
+      size,
+      weight,
+      weights,
+      group,
+      startedAtMs,
+      queueWaitMs: queueWait(this.calls, startedAtMs),
+      inFlight,
+      runMs: this.runMs ?? tookMs,
+      tookMs,
+      outcome,
+      failedItems: outcome === "error" ? size : this.failedItems,
+      extraRuns,
+      errorCode: error !== undefined && error instanceof BatcherError ? error.code : undefined,
+      attempt,
+      tags: tagsOf(this.calls),
+    };
   }
 
   /** Made when the batch function reads it: most never do. */
@@ -161,4 +185,29 @@ export class Run<In> extends BaseRunHandle {
     }
     this.whenOver?.();
   }
+}
+
+function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
+  if (batch.arrivalsAtMs === undefined) {
+    const waitMs = startedAtMs - batch.firstAtMs;
+    return { mean: waitMs, max: waitMs };
+  }
+  let total = 0;
+  let earliest = startedAtMs;
+  for (let i = 0; i < batch.count; i++) {
+    const arrivedAtMs = batch.arrivalsAtMs[i]!;
+    total += Math.max(0, startedAtMs - arrivedAtMs); // a caller who joined it while it ran did not wait
+    if (arrivedAtMs < earliest) earliest = arrivedAtMs;
+  }
+  return { mean: total / batch.count, max: startedAtMs - earliest };
+}
+
+/** The tags of its calls, duplicates included. */
+function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
+  let all = tags;
+  for (let i = 0; refs !== undefined && i < refs.length; i++) {
+    const shared = refs[i]?.duplicates?.tags;
+    if (shared !== undefined) all = [...(all ?? []), ...shared];
+  }
+  return all?.filter((tag) => tag !== undefined);
 }

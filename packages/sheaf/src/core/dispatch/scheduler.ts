@@ -1,20 +1,12 @@
-import type { BatchRecord } from "../../policies/policy.ts";
-import type { Admission, Gate } from "../queue/admission.ts";
-import type { Entrance } from "../queue/entrance.ts";
-import type { Settlement } from "../queue/settlement.ts";
-import { Alarm, type Clock } from "../runtime/clock.ts";
-import { Decisions } from "./decision.ts";
-import type { Dispatcher, RunFacts } from "./dispatcher.ts";
-import { LoadShedding } from "./load-shedding.ts";
-import type { Group } from "../queue/group.ts";
-import type { Demand } from "../measure/demand.ts";
-import type { BatchCost } from "../measure/learned-cost.ts";
-import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
-import type { Epochs } from "../queue/epoch.ts";
-import type { Queue } from "../queue/queue.ts";
-import { isBoundToRequests } from "../runtime/globals.ts";
-import type { Throttle } from "./rate-limit.ts";
 import type { Settings } from "../contract/settings.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Group } from "../queue/group.ts";
+import type { Queue } from "../queue/queue.ts";
+import { Alarm, type Clock } from "../runtime/clock.ts";
+import { isBoundToRequests } from "../runtime/globals.ts";
+import type { Decisions } from "./decision.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { started, type Launcher } from "./launcher.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 
@@ -22,27 +14,6 @@ import type { StandingOverload } from "./standing-overload.ts";
 const longestTurnMs = 10;
 /** … and at most this many, where the clock stands still within a turn. */
 const mostInTurn = 4096;
-/** Result of #tryGroup: a batch has started. */
-const started = -1;
-
-/** The parts that a scheduler drives. */
-export interface SchedulerParts<In, Out> {
-  readonly settings: Settings<In, Out>;
-  readonly queue: Queue<In>;
-  readonly next: NextBatch<In>;
-  readonly settlement: Settlement<In>;
-  readonly admission: Admission<In, Out>;
-  /** Made when the first call with options or keys comes. */
-  readonly entrance: () => Entrance<In, Out>;
-  readonly gates: readonly Gate<In>[];
-  readonly dispatcher: Dispatcher<In, Out>;
-  readonly throttle: Throttle;
-  readonly cost: BatchCost;
-  readonly epochs: Epochs;
-  /** `undefined` where the order of arrival is always kept. */
-  readonly overload: StandingOverload<In> | undefined;
-  readonly demand: Demand;
-}
 
 /**
  * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
@@ -55,12 +26,15 @@ export interface SchedulerParts<In, Out> {
 export class Scheduler<In, Out> {
   /** Arrival time of the current burst. */
   burstAtMs = 0;
-  /** False until the executor is ready: nothing is dispatched. */
-  open = false;
-  readonly #parts: SchedulerParts<In, Out>;
+  readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
-  readonly #shedding: LoadShedding<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #admission: Admission<In, Out>;
+  readonly #dispatcher: Dispatcher<In, Out>;
   readonly #decisions: Decisions<In, Out>;
+  readonly #launcher: Launcher<In, Out>;
+  /** `undefined` where the order of arrival is always kept. */
+  readonly #overload: StandingOverload<In> | undefined;
   readonly #deadlines: Alarm;
   /** Never turned off because its reason went: on ringing it only looks again. */
   readonly #nextLook: Alarm;
@@ -73,15 +47,27 @@ export class Scheduler<In, Out> {
   #turnStartedAtMs = 0;
   #freedInTurn = 0;
 
-  constructor(parts: SchedulerParts<In, Out>, stallWarningMs: number) {
-    this.#parts = parts;
-    this.#clock = parts.settings.clock;
-    const { settings, queue, next, settlement, admission, dispatcher, cost } = parts;
-    this.#shedding = new LoadShedding(settings, settlement, admission, cost);
-    this.#decisions = new Decisions(settings, queue, next, dispatcher, this.#shedding, cost);
+  constructor(
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    admission: Admission<In, Out>,
+    dispatcher: Dispatcher<In, Out>,
+    decisions: Decisions<In, Out>,
+    launcher: Launcher<In, Out>,
+    overload: StandingOverload<In> | undefined,
+    stallWarningMs: number,
+  ) {
+    this.#settings = settings;
+    this.#clock = settings.clock;
+    this.#queue = queue;
+    this.#admission = admission;
+    this.#dispatcher = dispatcher;
+    this.#decisions = decisions;
+    this.#launcher = launcher;
+    this.#overload = overload;
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
-      settlement.cancellation.expire(nowMs);
+      queue.cancellation.expire(nowMs);
       admission.waiters?.expire(nowMs);
       this.#keepDeadlines();
     });
@@ -109,7 +95,7 @@ export class Scheduler<In, Out> {
 
   /** A limit that others share lets batches go earlier than it said; called in any async context. */
   look(): void {
-    if (this.#parts.queue.size > 0) this.wake();
+    if (this.#queue.size > 0) this.wake();
   }
 
   /**
@@ -117,24 +103,14 @@ export class Scheduler<In, Out> {
    * turn.
    */
   freed(nowMs: number): void {
-    const { queue, settings } = this.#parts;
-    if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) return this.#dispatchAll(nowMs);
+    if (this.#queue.size >= this.#settings.maxBatchSize && this.#isWithinTurn(nowMs)) return this.#dispatchAll(nowMs);
     this.#atTurnEnd(nowMs);
     this.#keepWatch();
   }
 
   /** A run has begun, as its executor reports from any async context: another may go ahead some time later. */
   began(): void {
-    const { queue, settings } = this.#parts;
-    if (queue.tenants !== undefined && settings.prefetch > 0) this.wake();
-  }
-
-  learn(run: RunFacts): void {
-    this.#shedding.learn(run);
-  }
-
-  observe(record: BatchRecord, nowMs: number): void {
-    this.#decisions.observe(record, nowMs);
+    if (this.#queue.tenants !== undefined && this.#settings.prefetch > 0) this.wake();
   }
 
   stop(): void {
@@ -142,7 +118,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
-    this.#parts.throttle.seat?.leave();
+    this.#dispatcher.stop();
     this.wake();
   }
 
@@ -168,17 +144,16 @@ export class Scheduler<In, Out> {
     this.#bursting = false;
     const arrivals = this.#arrivals;
     this.#arrivals = 0;
-    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burstAtMs, this.#freeSlots());
+    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burstAtMs, this.#dispatcher.freeSlots);
     this.#atTurnEnd(this.burstAtMs);
     this.#keepWatch();
   }
 
   /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
-    const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
-    if (queue.size === 0 && (admission.waiters?.size ?? 0) === 0) return;
-    if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
+    if (this.#queue.size === 0 && (this.#admission.waiters?.size ?? 0) === 0) return;
+    if (this.#dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
     this.#requestTurnEnd(nowMs);
   }
 
@@ -199,120 +174,57 @@ export class Scheduler<In, Out> {
     return true;
   }
 
-  #freeSlots(): number {
-    const { dispatcher, settings } = this.#parts;
-    if (!this.open || this.#stopped || dispatcher.abandonedNow >= settings.concurrency) return 0;
-    return settings.concurrency - dispatcher.inFlight;
-  }
-
-  /** Whether enough waits to hand it to a busy slot, to hide the time that it takes to wake up for the next batch. */
+  /** Whether a batch may go ahead to a busy slot now. */
   #mayGoAhead(): boolean {
-    const { dispatcher, settings, queue, cost } = this.#parts;
-    if (settings.prefetch === 0 || queue.size < this.#decisions.aheadSize) return false;
-    if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
-    if (dispatcher.inFlight >= settings.concurrency * (1 + settings.prefetch)) return false;
-    if (queue.tenants === undefined) return true;
-    // Late: a tenant that comes while a batch waits at a busy slot would wait for a whole run more.
-    const atMs = dispatcher.aheadAtMs(cost);
+    const atMs = this.#launcher.aheadAtMs();
+    if (atMs === -Infinity) return true;
+    if (atMs === Infinity) return false;
     if (this.#clock.now() >= atMs) return true;
     if (atMs < this.#nextLook.atMs) this.#nextLook.set(atMs);
     return false;
   }
 
   #dispatchAll(nowMs: number): void {
-    const { admission, queue } = this.#parts;
-    admission.waiters?.admit();
-    while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      admission.waiters?.admit();
+    this.#admission.waiters?.admit();
+    while ((this.#dispatcher.freeSlots > 0 ? this.#queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
+      this.#admission.waiters?.admit();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
-      if (this.#freeSlots() > 0) nowMs = this.#clock.now();
+      if (this.#dispatcher.freeSlots > 0) nowMs = this.#clock.now();
     }
     this.#keepWatch();
   }
 
   /** Starts the next batch of the first group that may go now, or arms the timer for the earliest that will. */
   #dispatchOne(nowMs: number): boolean {
-    const { queue } = this.#parts;
     let againAtMs = Infinity;
     const tryGroup = (group: Group<In>): boolean => {
-      const atMs = this.#tryGroup(group, nowMs);
+      const atMs = this.#launcher.tryGroup(group, nowMs);
       if (atMs === started) return true;
       if (atMs < againAtMs) againAtMs = atMs;
       return false;
     };
-    const only = queue.onlyGroup;
-    if (only === undefined ? queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
+    const only = this.#queue.onlyGroup;
+    if (only === undefined ? this.#queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
     if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }
 
-  /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
-  #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, next, throttle, dispatcher, admission, settings, overload, demand } = this.#parts;
-    const freeSlots = this.#freeSlots();
-    const isAhead = freeSlots <= 0;
-    const dropped = !isAhead && this.#shedding.shed(group, nowMs);
-    group.newestFirst = overload !== undefined && overload.isNewestFirst(group, nowMs);
-    const costs = this.#decisions.costs(nowMs, freeSlots);
-    const { seat } = throttle;
-    const room = seat?.room(nowMs);
-    throttle.maxWeight = room?.weight ?? Infinity;
-    const preview = next.preview(group, nowMs, costs);
-    if (preview.waiting === 0) return Infinity;
-    const capacity = Math.min(preview.capacity, room?.items ?? Infinity, admission.maxQueueSize);
-    preview.capacity = capacity;
-    // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
-    const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
-    if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
-    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
-    if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
-    const { version } = queue;
-    const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
-    // A policy has called the batcher: the limit was asked about the items that waited before.
-    if (seat !== undefined && queue.version !== version) return nowMs;
-    if (isAhead && !("run" in decision)) return Infinity;
-    const goes = "run" in decision;
-    // An item that runs alone is never held, not even behind others that are.
-    const takesAlone = !goes && queue.alone > 0;
-    const run = goes ? Math.min(decision.run, capacity) : 1;
-    const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
-    if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
-    const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
-    seat?.spend(nowMs, batch.count, weight);
-    group.held = false;
-    const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];
-    if (firstDeadlineAtMs !== undefined) demand.due(firstDeadlineAtMs - batch.arrivedAtMs(0));
-    const taken = { size: batch.count, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
-    const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
-    dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
-    return started;
-  }
-
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
-    const { settlement, admission } = this.#parts;
     const atMs = Math.min(
-      settlement.cancellation.nextDeadlineAtMs,
-      admission.waiters?.earliestDeadlineAtMs ?? Infinity,
+      this.#queue.cancellation.nextDeadlineAtMs,
+      this.#admission.waiters?.earliestDeadlineAtMs ?? Infinity,
     );
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }
 
   #keepWatch(): void {
-    const { dispatcher, settings, overload } = this.#parts;
     this.#keepDeadlines();
     // A slot that is left free shows that the waiting items are held, not too many.
-    if (!this.#turnEndPending && dispatcher.inFlight < settings.concurrency) overload?.slotIsIdle();
-    const isBlocked = this.#parts.queue.size > 0 && this.#freeSlots() <= 0;
+    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.concurrency) this.#overload?.slotIsIdle();
+    const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
     if (!isBlocked) this.#stallWatch.set(Infinity);
     else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());
   }
-}
-
-function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
-  if (weights === undefined) return count;
-  return padded
-    ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0)
-    : weights.reduce((sum, weight) => sum + weight, 0);
 }

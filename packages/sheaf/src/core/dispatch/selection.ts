@@ -50,17 +50,17 @@ export class Selection<In> {
   readonly #limits: BatchLimits;
   readonly #tenants: Tenants<In> | undefined;
   readonly #queue: Queue<In>;
+  /** Order keys may block entries. */
   readonly #hasOrder: boolean;
   #choice = 0;
   /** What was chosen last. */
   #last:
     { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
 
-  /** `hasOrder`: order keys may block entries. */
-  constructor(limits: BatchLimits, queue: Queue<In>, hasOrder: boolean) {
+  constructor(limits: BatchLimits, queue: Queue<In>) {
     this.#limits = limits;
     this.#queue = queue;
-    this.#hasOrder = hasOrder;
+    this.#hasOrder = queue.order !== undefined;
     this.#tenants = queue.tenants;
   }
 

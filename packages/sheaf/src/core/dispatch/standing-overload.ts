@@ -100,8 +100,8 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { arrived, left, taken } = this.#queue;
-    const mark: Mark = { atMs: nowMs, arrived: arrived + this.#calls.tally.rejected, served: taken, left };
+    const { left, taken } = this.#queue;
+    const mark: Mark = { atMs: nowMs, arrived: this.#calls.arrived, served: taken, left };
     const first = (this.#first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {
       if (growthOf(this.#last, mark) > 0) {

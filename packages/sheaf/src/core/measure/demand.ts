@@ -21,8 +21,15 @@ export class Demand {
   #arrived = 0;
   #withinMs = 0;
 
-  /** So many items have arrived since the start. Called once a batch. */
-  arrived(nowMs: number, total: number): void {
+  readonly #calls: { readonly arrived: number };
+
+  /** `calls`: how many items have arrived since the start. */
+  constructor(calls: { readonly arrived: number }) {
+    this.#calls = calls;
+  }
+
+  observe(_: unknown, nowMs: number): void {
+    const total = this.#calls.arrived;
     if (this.#until === undefined) {
       this.#until = [];
       this.#firstSecond = Math.floor(nowMs / 1000) + 1;
@@ -47,8 +54,8 @@ export class Demand {
   }
 
   /** Null while too little is known, where calls have no deadline, and where one item alone takes longer than it. */
-  slotsNeeded(nowMs: number, total: number, cost: CostModel, maxBatchSize: number): SlotsNeeded | null {
-    if (this.#until !== undefined) this.arrived(nowMs, total);
+  slotsNeeded(nowMs: number, cost: CostModel, maxBatchSize: number): SlotsNeeded | null {
+    if (this.#until !== undefined) this.observe(undefined, nowMs);
     const counts = this.#counts();
     const seconds = counts.length;
     const sum = sumOf(counts);

@@ -7,14 +7,19 @@ import type { BatcherStats, Verdict } from "../contract/stats.ts";
 import { describe } from "../../shared/describe.ts";
 import { warnOnce } from "../runtime/globals.ts";
 
+/** Of a batcher whose statistics these are. */
+interface Limits {
+  readonly maxBatchSize: number;
+  readonly maxBatchWeight?: number | undefined;
+  readonly price?: Price | undefined;
+}
+
 /** Everything statistical, derived from batch records. */
 export class Statistics {
   readonly queueWaitMs: RollingHistogram = new RollingHistogram();
   readonly runMs: RollingHistogram = new RollingHistogram();
-  /** Extra runs of bisections, counted where they are run. */
-  bisectRuns = 0;
-  readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
-  readonly #price: Price | undefined;
+  readonly #limits: Limits;
+  readonly #throttle: { readonly maxWeight: number } | undefined;
   readonly #learned: Pick<LearnedCost, "judgement">;
   readonly #reasons: Record<DispatchReason, number> = noReasons();
   #batches = 0;
@@ -22,14 +27,10 @@ export class Statistics {
   #weight = 0;
   #fillSum = 0;
 
-  constructor(
-    limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
-    price: Price | undefined,
-    learned: Pick<LearnedCost, "judgement">,
-  ) {
+  constructor(limits: Limits, learned: Pick<LearnedCost, "judgement">, throttle?: { readonly maxWeight: number }) {
     this.#limits = limits;
-    this.#price = price;
     this.#learned = learned;
+    this.#throttle = throttle;
   }
 
   observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
@@ -37,7 +38,9 @@ export class Statistics {
     this.#batches++;
     this.#items += size;
     this.#weight += weight;
-    this.#fillSum += Math.max(size / this.#limits.maxBatchSize, weight / this.#limits.maxBatchWeight);
+    const { maxBatchSize, maxBatchWeight = Infinity } = this.#limits;
+    const mostWeight = Math.min(maxBatchWeight, this.#throttle?.maxWeight ?? Infinity);
+    this.#fillSum += Math.max(size / maxBatchSize, weight / mostWeight);
     this.#reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
@@ -48,7 +51,7 @@ export class Statistics {
     nowMs: number,
     counts: Pick<
       BatcherStats,
-      "name" | "queued" | "inFlight" | "concurrency" | "abandonedRuns" | "rateLimit" | "tenants"
+      "name" | "queued" | "inFlight" | "concurrency" | "bisectRuns" | "abandonedRuns" | "rateLimit" | "tenants"
     >,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,
@@ -58,7 +61,6 @@ export class Statistics {
     const cameAlone = this.#batches >= batchesNeeded && this.#items === this.#batches;
     const derived = {
       batches: this.#batches,
-      bisectRuns: this.bisectRuns,
       // Before the first batch a mean is NaN, hence 0.
       meanBatchSize: this.#items / this.#batches || 0,
       fillRate: this.#fillSum / this.#batches || 0,
@@ -68,7 +70,7 @@ export class Statistics {
       verdict: cameAlone ? nothingToBatch(judgement.verdict) : judgement.verdict,
       overload,
       slotsNeeded,
-      cost: this.#costs(),
+      cost: this.#costs(counts.bisectRuns),
       reasons: { ...this.#reasons },
     };
     return {
@@ -80,11 +82,11 @@ export class Statistics {
     };
   }
 
-  #costs(): BatcherStats["cost"] {
-    if (this.#price === undefined) return null;
-    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#price;
+  #costs(bisectRuns: number): BatcherStats["cost"] {
+    if (this.#limits.price === undefined) return null;
+    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#limits.price;
     const ofItems = this.#items * perItem + this.#weight * perWeight;
-    const total = (this.#batches + this.bisectRuns) * perRun + ofItems;
+    const total = (this.#batches + bisectRuns) * perRun + ofItems;
     if (this.#items === 0) return { total, perItem: 0, perItemUnbatched: 0 };
     return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
   }
@@ -133,7 +135,7 @@ export class Subscribers {
     return () => void this.#listeners.delete(own);
   }
 
-  notify(record: BatchRecord): void {
+  observe(record: BatchRecord): void {
     if (this.#listeners.size === 0) return; // iterating over an empty set takes longer than this
     for (const listener of this.#listeners) {
       try {

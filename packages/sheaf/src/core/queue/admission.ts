@@ -6,7 +6,6 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { Waiters } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { drainMs, type Waiting } from "../measure/expected-latency.ts";
-import { defaults } from "../contract/options.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../../shared/describe.ts";
 
@@ -45,8 +44,7 @@ export class Admission<In, Out> {
   waiters: Waiters<In> | undefined;
   /** The error of new calls; set when the batcher takes no more. */
   refusal: { readonly error: unknown } | undefined;
-  /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
-  maxQueueSize: number;
+  readonly gates: Gate<In>[] = [];
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
@@ -57,7 +55,6 @@ export class Admission<In, Out> {
     this.#queue = queue;
     this.#calls = calls;
     this.#cost = cost;
-    this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
   }
 
   /**
@@ -76,7 +73,7 @@ export class Admission<In, Out> {
   }
 
   hasRoom(): boolean {
-    return this.#queue.size < this.maxQueueSize && (this.waiters === undefined || this.waiters.letsPass);
+    return this.#queue.size < this.#queue.maxSize && (this.waiters === undefined || this.waiters.letsPass);
   }
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
@@ -87,13 +84,12 @@ export class Admission<In, Out> {
 
   /** Leaves room for a newcomer, however much the others send. */
   hasShare({ waiting }: Account<In>): boolean {
-    return mayHold(waiting, this.maxQueueSize - this.#queue.size);
+    return mayHold(waiting, this.#queue.maxSize - this.#queue.size);
   }
 
   /** Says whose room is full. */
   refuseFull(items: number, tenant: Account<In> | undefined): never {
-    const { maxQueueSize } = this;
-    const { size } = this.#queue;
+    const { size, maxSize: maxQueueSize } = this.#queue;
     const hint = 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".';
     if (tenant === undefined || size >= maxQueueSize)
       this.refuse(

@@ -11,13 +11,10 @@ export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineAtMs: number = Infinity;
   #aborts: AbortListeners | undefined;
-  readonly #report: Settlement<In>;
+  /** To whom it reports. */
+  settlement: Settlement<In> | undefined;
   /** Chunks in which a live entry may have a deadline. */
   readonly #timed: Set<Chunk<In>> = new Set();
-
-  constructor(report: Settlement<In>) {
-    this.#report = report;
-  }
 
   /** Also for those who wait for room; made when the first signal comes. */
   get aborts(): AbortListeners {
@@ -70,7 +67,7 @@ export class Cancellation<In> {
   expire(nowMs: number): void {
     this.nextDeadlineAtMs = Infinity;
     for (const chunk of this.#timed) {
-      this.eachLate(chunk, nowMs, (index) => this.#report.expired(chunk, index));
+      this.eachLate(chunk, nowMs, (index) => this.settlement!.expired(chunk, index));
       if (chunk.earliestDeadlineAtMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = chunk.earliestDeadlineAtMs;
     }
     if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
@@ -93,7 +90,7 @@ export class Cancellation<In> {
     if (isSpared(chunk, signal)) return;
     for (let i = 0; i < chunk.count; i++) {
       while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
-        this.#report.withdraw(chunk, i, signal.reason, "aborted");
+        this.settlement!.withdraw(chunk, i, signal.reason, "aborted");
       }
     }
   }

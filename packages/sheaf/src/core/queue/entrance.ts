@@ -1,29 +1,17 @@
-import type { Admission, Gate, Arrival, Terms } from "./admission.ts";
+import type { Admission, Arrival, Terms } from "./admission.ts";
 import { Chunk, type Settler, type ItemRef } from "./chunk.ts";
 import type { Group } from "./group.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
-import type { Epoch, Epochs } from "./epoch.ts";
+import type { Epoch } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
-import type { OrderKey, OrderKeys } from "./order-keys.ts";
+import type { OrderKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Lane, Settings } from "../contract/settings.ts";
-
-/** The parts that an entrance brings together. */
-export interface EntranceParts<In, Out> {
-  readonly settings: Settings<In, Out>;
-  readonly admission: Admission<In, Out>;
-  readonly queue: Queue<In>;
-  readonly settlement: Settlement<In>;
-  readonly epochs: Epochs;
-  readonly order: OrderKeys<In> | undefined;
-  readonly cost: CostModel;
-  readonly gates: readonly Gate<In>[];
-}
 
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
@@ -31,26 +19,20 @@ export class Entrance<In, Out> {
   readonly #admission: Admission<In, Out>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
-  readonly #epochs: Epochs;
-  readonly #order: OrderKeys<In> | undefined;
   readonly #cost: CostModel;
-  readonly #gates: readonly Gate<In>[];
-  /** Items that an equal call joins, by dedupe key. */
-  readonly #equal: Map<unknown, ItemRef<In>> = new Map();
-  readonly #leaveDedupe = (ref: ItemRef<In>): void => {
-    ref.leaveDedupe = undefined;
-    if (this.#equal.get(ref.dedupeKey) === ref) this.#equal.delete(ref.dedupeKey);
-  };
 
-  constructor({ settings, admission, queue, settlement, epochs, order, cost, gates }: EntranceParts<In, Out>) {
+  constructor(
+    settings: Settings<In, Out>,
+    admission: Admission<In, Out>,
+    queue: Queue<In>,
+    settlement: Settlement<In>,
+    cost: CostModel,
+  ) {
     this.#settings = settings;
     this.#admission = admission;
     this.#queue = queue;
     this.#calls = settlement;
-    this.#epochs = epochs;
-    this.#order = order;
     this.#cost = cost;
-    this.#gates = gates;
   }
 
   /**
@@ -66,9 +48,9 @@ export class Entrance<In, Out> {
       throw error;
     }
     this.#admission.checkOpen(1, terms.signal);
-    for (const gate of this.#gates) gate(1, terms, arrival);
+    for (const gate of this.#admission.gates) gate(1, terms, arrival);
     if (this.share(arrival, settler, terms)) return;
-    if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#epochs.current);
+    if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#queue.epochs.current);
     else this.hold(arrival, settler, terms, mayWait);
   }
 
@@ -111,16 +93,16 @@ export class Entrance<In, Out> {
       position: 0,
       settlerAt,
       arrival,
-      epoch: this.#epochs.current,
+      epoch: this.#queue.epochs.current,
       isIn: false,
       ...terms,
     };
     const waiters = (this.#admission.waiters ??= this.#newWaiters());
     if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
     this.#admission.checkOpen(items.length - waiter.position, signal);
-    waiter.epoch = this.#epochs.current;
+    waiter.epoch = this.#queue.epochs.current;
     const tenant = waiter.arrival?.tenant;
-    if (!this.#admission.hasRoomFor(tenant) && !(mayWait && waiters.hasRoom(this.#admission.maxQueueSize, tenant))) {
+    if (!this.#admission.hasRoomFor(tenant) && !(mayWait && waiters.hasRoom(this.#queue.maxSize, tenant))) {
       this.#admission.refuseFull(items.length - waiter.position, tenant);
     }
     waiters.add(waiter);
@@ -128,8 +110,8 @@ export class Entrance<In, Out> {
   }
 
   #newWaiters(): Waiters<In> {
-    const byTurns = this.#queue.tenants !== undefined && this.#order === undefined;
-    return new Waiters(this.#settings.name, byTurns, this.#admission, this, this.#queue, this.#calls, this.#epochs);
+    const byTurns = this.#queue.tenants !== undefined && this.#queue.order === undefined;
+    return new Waiters(this.#settings.name, byTurns, this.#admission, this, this.#queue, this.#calls);
   }
 
   /** Calls the key functions. @throws what one threw, or that the item is too large. */
@@ -172,7 +154,7 @@ export class Entrance<In, Out> {
     const { arrivedAtMs, lane, alone } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
-    const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
+    const ahead = orderKey === undefined ? undefined : this.#queue.order!.get(orderKey);
     if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
 
     const chunk = this.#queue.push(item, settler, arrivedAtMs, group.laneQueue(lane), epoch);
@@ -186,36 +168,26 @@ export class Entrance<In, Out> {
     this.#note(chunk, index, terms);
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
-    const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
     const ref: ItemRef<In> = {
       chunk,
       index,
       order: undefined,
       previous: undefined,
       next: undefined,
-      place: this.#order?.nextPlace() ?? 0,
+      place: this.#queue.order?.nextPlace() ?? 0,
       dedupeKey,
       duplicates: undefined,
-      leaveDedupe,
+      leaveDedupe: undefined,
     };
     (chunk.refs ??= [])[index] = ref;
-    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, ref);
-    if (orderKey !== undefined) this.#order!.enter(ref, orderKey, lane);
-  }
-
-  /** Items of a batch that did not run can be joined again, where no equal item has come meanwhile. */
-  rejoin({ refs, settlers }: Chunk<In>): void {
-    refs?.forEach((ref, index) => {
-      if (settlers[index] === undefined || ref.dedupeKey === undefined || this.#equal.has(ref.dedupeKey)) return;
-      ref.leaveDedupe = this.#leaveDedupe;
-      this.#equal.set(ref.dedupeKey, ref);
-    });
+    if (dedupeKey !== undefined) this.#queue.equal!.add(ref);
+    if (orderKey !== undefined) this.#queue.order!.enter(ref, orderKey, lane);
   }
 
   /** Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two. */
   share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
     const { dedupeKey } = arrival;
-    const ref = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
+    const ref = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
     if (ref === undefined) return false;
     const { arrivedAtMs, lane } = terms;
     const epoch = ref.chunk.epochOf(ref.index);
@@ -237,8 +209,8 @@ export class Entrance<In, Out> {
   }
 
   #note(chunk: Chunk<In>, index: number, { signal, deadlineAtMs, tag }: Terms): void {
-    if (signal !== undefined) this.#calls.cancellation.signal(chunk, index, signal);
-    if (deadlineAtMs !== Infinity) this.#calls.cancellation.deadline(chunk, index, deadlineAtMs);
+    if (signal !== undefined) this.#queue.cancellation.signal(chunk, index, signal);
+    if (deadlineAtMs !== Infinity) this.#queue.cancellation.deadline(chunk, index, deadlineAtMs);
     if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
   }
 

@@ -1,6 +1,7 @@
 import type { Arrival, Terms, Admission, Gate } from "./admission.ts";
 import type { Queue } from "./queue.ts";
-import type { BatcherStats } from "../contract/stats.ts";
+import type { Dispatcher } from "../dispatch/dispatcher.ts";
+import type { StandingOverload } from "../dispatch/standing-overload.ts";
 import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";
 import {
   expectedByWeightMs,
@@ -11,13 +12,8 @@ import {
 import type { CostModel } from "../../policies/cost-model.ts";
 import { urgency } from "../../policies/overtaking.ts";
 
-/** The state of the rest of the batcher, for estimates. */
-export interface Ahead {
-  /** Rests of the runs in flight, in milliseconds. */
-  restsMs(nowMs: number): readonly number[];
-  /** Null while there is no standing overload. */
-  overload(nowMs: number): BatcherStats["overload"];
-}
+type Runs = Pick<Dispatcher<never, never>, "restsMs">;
+type Overload = Pick<StandingOverload<never>, "view">;
 
 /** Waiting items looked at for an estimate. */
 const maxScanned = 1024;
@@ -28,9 +24,10 @@ export function lateGate<In, Out>(
   admission: Admission<In, Out>,
   queue: Queue<In>,
   cost: CostModel,
-  ahead: Ahead,
+  dispatcher: Runs,
+  overload: Overload | undefined,
 ): Gate<In> {
-  const late = new LateGate(settings, admission, queue, cost, ahead);
+  const late = new LateGate(settings, admission, queue, cost, dispatcher, overload);
   return (items, terms, arrival) => late.check(items, terms, arrival);
 }
 
@@ -39,20 +36,23 @@ class LateGate<In, Out> {
   readonly #admission: Admission<In, Out>;
   readonly #queue: Queue<In>;
   readonly #cost: CostModel;
-  readonly #aheadOf: Ahead;
+  readonly #dispatcher: Runs;
+  readonly #overload: Overload | undefined;
 
   constructor(
     settings: Settings<In, Out>,
     admission: Admission<In, Out>,
     queue: Queue<In>,
     cost: CostModel,
-    ahead: Ahead,
+    dispatcher: Runs,
+    overload: Overload | undefined,
   ) {
     this.#settings = settings;
     this.#admission = admission;
     this.#queue = queue;
     this.#cost = cost;
-    this.#aheadOf = ahead;
+    this.#dispatcher = dispatcher;
+    this.#overload = overload;
   }
 
   /**
@@ -67,7 +67,7 @@ class LateGate<In, Out> {
     if (refuseLate === Infinity || deadlineAtMs === Infinity || !this.#admission.hasRoomFor(tenant)) return;
     const inLane = this.#queue.ahead(lane) + (this.#admission.waiters?.items ?? 0);
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
-    const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
+    const restsMs = this.#dispatcher.restsMs(this.#cost, arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
     if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
     const bySize = weight === undefined || this.#cost.perWeightMs === 0;
@@ -75,7 +75,7 @@ class LateGate<In, Out> {
       ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
       : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
     const overload =
-      arrival !== undefined && this.#goesNewestFirst(arrival, terms) && this.#aheadOf.overload(arrivedAtMs);
+      arrival !== undefined && this.#goesNewestFirst(arrival, terms) && (this.#overload?.view(arrivedAtMs) ?? null);
     const expectedMs =
       overload && inOrderMs !== undefined
         ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)

@@ -1,11 +1,18 @@
 import { BlockedCalls, Group, type LaneQueue } from "./group.ts";
 import { Chunk, type ChunkList, type ItemRef, type Settler } from "./chunk.ts";
-import type { Epoch, Epochs } from "./epoch.ts";
+import { Epochs, type Epoch } from "./epoch.ts";
+import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
+import { defaults } from "../contract/options.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
-import type { OrderKeys } from "./order-keys.ts";
-import type { Cancellation } from "./cancellation.ts";
+import { OrderKeys } from "./order-keys.ts";
+import { Cancellation } from "./cancellation.ts";
 import { Tenants } from "./tenants.ts";
+
+type QueueSettings<In> = Pick<
+  Settings<In, never>,
+  "maxBatchSize" | "maxQueueSize" | "groupKey" | "fairKey" | "orderKey" | "dedupeKey"
+>;
 
 /**
  * Owns the waiting calls, from entry until each is taken or leaves: in which group, lane and chunk it is.
@@ -14,6 +21,8 @@ import { Tenants } from "./tenants.ts";
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
+  /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
+  maxSize: number;
   /** Counts every change of what waits, and where. */
   version = 0;
   /** Items that have been taken as part of a batch. */
@@ -29,29 +38,28 @@ export class Queue<In> {
   /** Their weights together; 0 without `weigh`. */
   readonly #weights: [number, number, number] = [0, 0, 0];
   readonly #chunkSize: number;
-  readonly #epochs: Epochs;
-  readonly #cancellation: Cancellation<In>;
-  readonly #order: OrderKeys<In> | undefined;
+  readonly epochs: Epochs = new Epochs();
+  readonly cancellation: Cancellation<In> = new Cancellation();
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly onlyGroup: Group<In> | undefined;
   /** With `groupKey`. */
   readonly #groups: Groups<In> | undefined;
   /** With `fairKey`. */
   readonly tenants: Tenants<In> | undefined;
+  /** With `orderKey`. */
+  readonly order: OrderKeys<In> | undefined;
+  /** With `dedupeKey`. */
+  readonly equal: EqualItems<In> | undefined;
 
-  constructor(
-    { maxBatchSize, groupKey, fairKey }: Pick<Settings<In, never>, "maxBatchSize" | "groupKey" | "fairKey">,
-    epochs: Epochs,
-    watch: Cancellation<In>,
-    order: OrderKeys<In> | undefined,
-  ) {
+  constructor(settings: QueueSettings<In>) {
+    const { maxBatchSize, maxQueueSize, groupKey, fairKey, orderKey, dedupeKey } = settings;
     // A chunk of the size of a full batch becomes one without a copy.
     this.#chunkSize = Math.min(maxBatchSize, 256);
-    this.#epochs = epochs;
-    this.#cancellation = watch;
-    this.#order = order;
+    this.maxSize = maxQueueSize === "auto" ? defaults.maxQueueSize : maxQueueSize;
     const byTurns = fairKey !== undefined;
     this.tenants = byTurns ? new Tenants<In>() : undefined;
+    this.order = orderKey === undefined ? undefined : new OrderKeys<In>();
+    this.equal = dedupeKey === undefined ? undefined : new EqualItems<In>();
     this.#groups = groupKey === undefined ? undefined : new Groups(byTurns);
     this.onlyGroup = groupKey === undefined ? new Group<In>(undefined, byTurns) : undefined;
   }
@@ -164,7 +172,7 @@ export class Queue<In> {
     target.keepAge(chunk.arrivedAtMs(index));
     this.#moveWithin(chunk, index, target, target);
     const ref = chunk.refs![index]!; // only entries that can be found again are promoted
-    if (this.#order !== undefined) ref.place = this.#order.nextPlace();
+    if (this.order !== undefined) ref.place = this.order.nextPlace();
   }
 
   /** Moves a waiting entry to the end of its lane. */
@@ -238,7 +246,7 @@ export class Queue<In> {
       const others = duplicates?.claims?.filter((_, i) => duplicates.settlers[i] !== undefined) ?? [];
       this.tenants!.putBack(to, at, [claim, ...others.filter((other) => other !== undefined)]);
     }
-    this.#order?.putBack(batch, back);
+    this.order?.putBack(batch, back);
   }
 
   /** Moves a live entry, with everything that belongs to it, to the end of another chunk. */
@@ -261,9 +269,9 @@ export class Queue<In> {
       ref.chunk = to;
       ref.index = at;
     }
-    this.#cancellation.move(from, index, to, at);
+    this.cancellation.move(from, index, to, at);
     from.items[index] = undefined as In;
-    this.#cancellation.leave(from, index);
+    this.cancellation.leave(from, index);
   }
 
   /** Releases everything that waits now: it goes without further holding. */
@@ -284,7 +292,7 @@ export class Queue<In> {
         calls += duplicates.live;
         duplicates.epoch = epoch;
       }
-      this.#epochs.takeOver(chunk.epoch, epoch, calls);
+      this.epochs.takeOver(chunk.epoch, epoch, calls);
       chunk.epoch = epoch;
     });
     this.release("flush");

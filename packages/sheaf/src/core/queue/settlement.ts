@@ -2,9 +2,9 @@ import { reject, type Chunk } from "./chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../measure/histogram.ts";
-import type { OrderKeys } from "./order-keys.ts";
+import type { Settings } from "../contract/settings.ts";
 import type { Queue } from "./queue.ts";
-import { Cancellation, isSpared } from "./cancellation.ts";
+import { isSpared } from "./cancellation.ts";
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
@@ -15,23 +15,22 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 export class Settlement<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
-  readonly cancellation: Cancellation<In> = new Cancellation(this);
   readonly #clock: Clock;
   readonly #name: string;
-  readonly #order: OrderKeys<In> | undefined;
-  /** There may be room in the queue again. */
-  readonly #changed: () => void;
-  #queue: Queue<In> | undefined;
+  readonly #queue: Queue<In>;
+  /** Is woken when there may be room in the queue again. */
+  scheduler: { wake(): void } | undefined;
 
-  constructor(clock: Clock, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
+  constructor({ clock, name }: Pick<Settings<In, never>, "clock" | "name">, queue: Queue<In>) {
     this.#clock = clock;
     this.#name = name;
-    this.#order = order;
-    this.#changed = changed;
+    this.#queue = queue;
+    queue.cancellation.settlement = this;
   }
 
-  attach(queue: Queue<In>): void {
-    this.#queue = queue;
+  /** Items so far, refused ones included. */
+  get arrived(): number {
+    return this.#queue.arrived + this.tally.rejected;
   }
 
   /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
@@ -64,7 +63,8 @@ export class Settlement<In> {
       this.tally.ok += ok;
       chunk.live -= ok;
       chunk.epoch.settled(ok);
-      if (chunk.live === 0) this.cancellation.forget(chunk);
+      if (chunk.live === 0 && (chunk.listeners ?? chunk.deadlinesAtMs) !== undefined)
+        this.#queue.cancellation.forget(chunk);
     }
   }
 
@@ -78,7 +78,7 @@ export class Settlement<In> {
   ): void {
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
-    this.cancellation.leave(chunk, index);
+    this.#queue.cancellation.leave(chunk, index);
     // Only now: a clock may call the batcher, and its caller can leave no more.
     const nowMs = endedAtMs ?? this.#clock.now();
     this.tally[outcome]++;
@@ -135,15 +135,15 @@ export class Settlement<In> {
   }
 
   #remove(chunk: Chunk<In>, index: number, nowMs: number): void {
-    this.cancellation.leave(chunk, index);
+    this.#queue.cancellation.leave(chunk, index);
     const ref = chunk.refs?.[index];
     ref?.leaveDedupe?.(ref);
     if (chunk.laneQueue !== undefined) {
       chunk.items[index] = undefined as In;
-      if (ref?.order !== undefined) this.#order!.leaves(ref);
-      this.#queue!.leave(chunk, index, nowMs - chunk.arrivedAtMs(index));
-      this.#changed();
-    } else this.#queue!.tenants?.leftShared(chunk, index);
+      if (ref?.order !== undefined) this.#queue.order!.leaves(ref);
+      this.#queue.leave(chunk, index, nowMs - chunk.arrivedAtMs(index));
+      this.scheduler?.wake();
+    } else this.#queue.tenants?.leftShared(chunk, index);
     if (chunk.live === 0) chunk.run?.abandonedByAll();
   }
 
@@ -152,7 +152,7 @@ export class Settlement<In> {
     if (duplicates === undefined || duplicates.live === 0) return false;
     const successor = duplicates.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = duplicates.settlers[successor];
-    this.#queue!.tenants?.handed(chunk, index, duplicates, successor);
+    this.#queue.tenants?.handed(chunk, index, duplicates, successor);
     // The item has waited since its first caller came, however late its successor did: it must not be held again from
     // then.
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
@@ -164,8 +164,8 @@ export class Settlement<In> {
       (chunk.tags ??= [])[index] = duplicates.tags[successor];
       duplicates.tags[successor] = undefined;
     }
-    this.cancellation.move(duplicates, successor, chunk, index);
-    this.cancellation.leave(duplicates, successor);
+    this.#queue.cancellation.move(duplicates, successor, chunk, index);
+    this.#queue.cancellation.leave(duplicates, successor);
     return true;
   }
 }

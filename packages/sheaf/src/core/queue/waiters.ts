@@ -1,7 +1,8 @@
 import type { Admission, Arrival, Terms } from "./admission.ts";
 import type { Entrance } from "./entrance.ts";
 import { reject, type Settler } from "./chunk.ts";
-import type { Epoch, Epochs } from "./epoch.ts";
+import type { Epoch } from "./epoch.ts";
+import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
@@ -43,20 +44,18 @@ export class Waiters<In> {
   readonly byTurns: boolean;
   isAdmitting = false;
   readonly #name: string;
-  readonly #admission: Pick<Admission<In, never>, "maxQueueSize" | "hasShare">;
+  readonly #admission: Pick<Admission<In, never>, "hasShare">;
   readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">;
-  readonly #queue: { readonly size: number };
+  readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
-  readonly #epochs: Epochs;
 
   constructor(
     name: string,
     byTurns: boolean,
-    admission: Pick<Admission<In, never>, "maxQueueSize" | "hasShare">,
+    admission: Pick<Admission<In, never>, "hasShare">,
     entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">,
-    queue: { readonly size: number },
+    queue: Queue<In>,
     calls: Settlement<In>,
-    epochs: Epochs,
   ) {
     this.#name = name;
     this.byTurns = byTurns;
@@ -64,7 +63,6 @@ export class Waiters<In> {
     this.#entrance = entrance;
     this.#queue = queue;
     this.#calls = calls;
-    this.#epochs = epochs;
   }
 
   /** Whether a call that has room need not stand behind them. */
@@ -89,7 +87,7 @@ export class Waiters<In> {
     const { signal } = waiter;
     if (signal === undefined) return;
     waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
-    this.#calls.cancellation.aborts.add(signal, waiter.onAbort);
+    this.#queue.cancellation.aborts.add(signal, waiter.onAbort);
   }
 
   #remove(waiter: Waiter<In>): void {
@@ -100,7 +98,7 @@ export class Waiters<In> {
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineAtMs = Infinity;
-    if (waiter.onAbort !== undefined) this.#calls.cancellation.aborts.remove(waiter.signal!, waiter.onAbort);
+    if (waiter.onAbort !== undefined) this.#queue.cancellation.aborts.remove(waiter.signal!, waiter.onAbort);
   }
 
   /** The index of the next item of this waiter, which has room now. */
@@ -176,10 +174,10 @@ export class Waiters<In> {
   #admitInOrder(): void {
     for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
       for (;;) {
-        if (this.#queue.size >= this.#admission.maxQueueSize) return;
+        if (this.#queue.size >= this.#queue.maxSize) return;
         if (!this.knowsNext(waiter)) break;
         // A key function may have called the batcher.
-        if (this.#queue.size >= this.#admission.maxQueueSize) return;
+        if (this.#queue.size >= this.#queue.maxSize) return;
         this.#admitNext(waiter);
       }
       this.#remove(waiter);
@@ -188,7 +186,7 @@ export class Waiters<In> {
 
   #admitByTurns(): void {
     const hasShare = (tenant: Account<In>): boolean => this.#admission.hasShare(tenant);
-    while (this.#queue.size < this.#admission.maxQueueSize) {
+    while (this.#queue.size < this.#queue.maxSize) {
       const waiter = this.#takeTurn(hasShare);
       if (waiter === undefined) return;
       this.#admitNext(waiter);
@@ -245,7 +243,7 @@ export class Waiters<In> {
   /** Moves everyone who waits for room to this epoch. */
   relabel(epoch: Epoch): void {
     for (const waiter of this.#all()) {
-      this.#epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
+      this.#queue.epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
       waiter.epoch = epoch;
     }
   }

@@ -20,9 +20,9 @@ export class SeenBatches {
   readonly #name: string;
   readonly #maxBatchSize: number;
   readonly #cost: LearnedCost = new LearnedCost();
-  readonly #demand: Demand = new Demand();
-  /** Calls so far. */
-  #arrived = 0;
+  /** So far. */
+  readonly #calls = { arrived: 0 };
+  readonly #demand: Demand = new Demand(this.#calls);
   readonly #statistics: Statistics;
   #batches = 0;
 
@@ -31,12 +31,12 @@ export class SeenBatches {
     this.#name = name;
     this.#maxBatchSize = maxBatchSize;
     this.subscribers = new Subscribers(name);
-    this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined, this.#cost);
+    this.#statistics = new Statistics({ maxBatchSize }, this.#cost);
   }
 
   /** Calls came, which want their results within `timeoutMs`. */
   arrived(calls: number, timeoutMs: number): void {
-    this.#arrived += calls;
+    this.#calls.arrived += calls;
     this.#demand.due(timeoutMs);
   }
 
@@ -67,8 +67,8 @@ export class SeenBatches {
     };
     if (record.outcome === "ok") this.#cost.observe(n, m);
     this.#statistics.observe(record);
-    this.#demand.arrived(nowMs, this.#arrived);
-    this.subscribers.notify(record);
+    this.#demand.observe(record, nowMs);
+    this.subscribers.observe(record);
     return batchId;
   }
 
@@ -77,12 +77,13 @@ export class SeenBatches {
       name: this.#name,
       queued,
       inFlight: 0,
+      bisectRuns: 0,
       abandonedRuns: 0,
       concurrency: null,
       rateLimit: null,
       tenants: null,
     };
-    const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#arrived, this.#cost, this.#maxBatchSize);
+    const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#cost, this.#maxBatchSize);
     return this.#statistics.snapshot(nowMs, counts, this, null, slotsNeeded);
   }
 }
