@@ -1,41 +1,29 @@
-import { elements, type NumberType } from "../../../runners/tensors/elements.ts";
+import type { Reader } from "protobufjs";
+import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
+import { elements } from "../../../runners/tensors/elements.ts";
 import { invalid } from "../../../problems/problem.ts";
 import type { NamedInput, ReadData } from "../kserve/request.ts";
 import { ofInput } from "../kserve/request.ts";
-import { checkedNumbers, dataFromBytes, malformed, textOf, type TensorData } from "../kserve/tensor-data.ts";
-import { bytesAt, decoded, eachField, reader, type Reader } from "./infer-request.ts";
+import { checkedNumbers, dataFromBytes, malformed, textOf } from "../kserve/tensor-data.ts";
+import { bytesAt, contentsType, decoded, eachField, reader, wireTypeOf } from "./infer-request.ts";
 
-/** Where InferTensorContents has the elements of a datatype, and how one is read. */
-interface Contents {
-  readonly field: number;
-  readonly name: string;
-  readonly wireType: 0 | 1 | 5;
-  read(from: Reader): number | bigint;
-}
-
-const int: Contents = { field: 2, name: "int_contents", wireType: 0, read: (from) => from.int32() };
-const uint: Contents = { field: 4, name: "uint_contents", wireType: 0, read: (from) => from.uint32() };
-const contentsOf: Readonly<Record<NumberType, Contents | undefined>> = {
+/** The field of InferTensorContents with the elements of a datatype. */
+const fieldNames: Readonly<Record<TensorDatatype, string | undefined>> = {
   // The protocol has no field for it.
   FP16: undefined,
-  BOOL: { field: 1, name: "bool_contents", wireType: 0, read: (from) => Number(from.bool()) },
-  INT8: int,
-  INT16: int,
-  INT32: int,
-  INT64: { field: 3, name: "int64_contents", wireType: 0, read: (from) => BigInt.asIntN(64, bits(from)) },
-  UINT8: uint,
-  UINT16: uint,
-  UINT32: uint,
-  UINT64: { field: 5, name: "uint64_contents", wireType: 0, read: (from) => bits(from) },
-  FP32: { field: 6, name: "fp32_contents", wireType: 5, read: (from) => from.float() },
-  FP64: { field: 7, name: "fp64_contents", wireType: 1, read: (from) => from.double() },
+  BOOL: "bool_contents",
+  INT8: "int_contents",
+  INT16: "int_contents",
+  INT32: "int_contents",
+  INT64: "int64_contents",
+  UINT8: "uint_contents",
+  UINT16: "uint_contents",
+  UINT32: "uint_contents",
+  UINT64: "uint64_contents",
+  FP32: "fp32_contents",
+  FP64: "fp64_contents",
+  BYTES: "bytes_contents",
 };
-const texts = { field: 8, name: "bytes_contents" };
-
-function bits(from: Reader): bigint {
-  const { high, low } = from.uint64() as { readonly high: number; readonly low: number };
-  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
-}
 
 /** Elements as `raw_input_contents`, or as the `contents` of each input. @throws {Problem} 400 or 422, naming the path. */
 export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]): { readData: ReadData; end(): void } {
@@ -65,72 +53,83 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
 /** A message in pieces: later pieces add to earlier ones. */
 function dataFromContents(
   pieces: readonly Buffer[],
-  { path, tensor, elementCount: count }: NamedInput,
+  { path, tensor: { datatype }, elementCount: count }: NamedInput,
 ): ReturnType<ReadData> {
-  const { datatype } = tensor;
   const at = `${path}.contents`;
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   // An element takes a byte at least: nothing is allocated for more elements than a message can hold.
   if (count > bytes) throw wrongCount(at, count, `at most ${bytes}`);
-  const data = decoded(`${at} is not an InferTensorContents`, () =>
-    datatype === "BYTES" ? textsOf(pieces, at, count) : numbersOf(pieces, at, datatype, count),
-  );
-  return { data, path: datatype === "BYTES" ? `${at}.${texts.name}` : at };
-}
-
-function textsOf(pieces: readonly Buffer[], path: string, count: number): string[] {
-  const data: string[] = [];
-  for (const piece of pieces) {
-    const from = reader(piece);
-    eachField(
-      from,
-      (field, wireType) => {
-        if (field !== texts.field || wireType !== 2) throw otherField(path, texts.name, "BYTES");
-        if (data.length === count) throw wrongCount(path, count, "more");
-        data.push(textOf(bytesAt(from), `${path}.${texts.name}[${data.length}]`));
-        return true;
-      },
-      count + 1,
-    );
-  }
-  if (data.length !== count) throw wrongCount(path, count, data.length);
-  return data;
-}
-
-function numbersOf(pieces: readonly Buffer[], path: string, datatype: NumberType, count: number): TensorData {
-  const contents = contentsOf[datatype];
-  if (contents === undefined) throw malformed(`${path}: ${datatype} must come in raw_input_contents.`);
-  const { field: wanted, name, wireType: ofOne, read } = contents;
-  const { array: Elements, expected, minimum, maximum } = elements[datatype];
-  const data = new Elements(count);
-  const isBounded = ofOne === 0 && !(data instanceof BigInt64Array || data instanceof BigUint64Array);
+  const name = fieldNames[datatype];
+  if (name === undefined) throw malformed(`${at}: ${datatype} must come in raw_input_contents.`);
+  const { id, type } = contentsType.fields[name]!;
+  const wireType = wireTypeOf(type);
+  const texts: string[] = [];
+  const element = datatype === "BYTES" ? undefined : elements[datatype];
+  const numbers = element && new element.array(count);
+  const isBounded = wireType === 0 && !(numbers instanceof BigInt64Array || numbers instanceof BigUint64Array);
   let length = 0;
   const take = (from: Reader): void => {
-    if (length === count) throw wrongCount(path, count, "more");
-    const value = read(from);
-    if (isBounded && ((value as number) < minimum || (value as number) > maximum))
-      throw invalid(`${path}.${name}[${length}]`, expected, value);
-    data[length++] = value;
+    if (length === count) throw wrongCount(at, count, "more");
+    if (numbers === undefined) texts.push(textOf(bytesAt(from), `${at}.${name}[${length}]`));
+    else {
+      const value = numberAt(from, type);
+      if (isBounded && ((value as number) < element!.minimum || (value as number) > element!.maximum))
+        throw invalid(`${at}.${name}[${length}]`, element!.expected, value);
+      numbers[length] = value;
+    }
+    length++;
   };
-  for (const piece of pieces) {
-    const from = reader(piece);
-    eachField(
-      from,
-      (field, wireType) => {
-        if (field !== wanted || (wireType !== 2 && wireType !== ofOne)) throw otherField(path, name, datatype);
-        if (wireType === ofOne) take(from);
-        else for (const packed = reader(bytesAt(from)); packed.pos < packed.len;) take(packed);
-        return true;
-      },
-      count + 1,
-    );
-  }
-  if (length !== count) throw wrongCount(path, count, length);
-  return checkedNumbers(data, `${path}.${name}`, datatype);
+  const takeAll = (packed: Buffer): void => {
+    const size = numbers!.BYTES_PER_ELEMENT;
+    if (wireType === 0 || packed.length % size !== 0 || packed.length > (count - length) * size)
+      for (const from = reader(packed); from.pos < from.len;) take(from);
+    else {
+      // As they lie in memory: read one by one they would cost fifty times as much.
+      new Uint8Array(numbers!.buffer).set(packed, length * size);
+      length += packed.length / size;
+    }
+  };
+  const takeField = (from: Reader, field: number, given: number): boolean => {
+    const isPacked = given === 2 && wireType !== 2;
+    if (field !== id || (given !== wireType && !isPacked))
+      throw malformed(`${at} of ${datatype} must be ${name} alone.`);
+    if (isPacked) takeAll(bytesAt(from));
+    else take(from);
+    return true;
+  };
+  decoded(`${at} is not an InferTensorContents`, () => {
+    for (const piece of pieces) {
+      const from = reader(piece);
+      eachField(from, (field, given) => takeField(from, field, given), count + 1);
+    }
+    if (length !== count) throw wrongCount(at, count, length);
+  });
+  if (numbers === undefined) return { data: texts, path: `${at}.${name}` };
+  return { data: checkedNumbers(numbers, `${at}.${name}`, datatype), path: at };
 }
 
-const otherField = (path: string, name: string, datatype: string): Error =>
-  malformed(`${path} of ${datatype} must be ${name} alone.`);
+/** A number of a type of protobuf. */
+function numberAt(from: Reader, type: string): number | bigint {
+  switch (type) {
+    case "int64":
+      return BigInt.asIntN(64, bits(from));
+    case "uint64":
+      return bits(from);
+    case "bool":
+      return Number(from.bool());
+    case "int32":
+      return from.int32();
+    case "uint32":
+      return from.uint32();
+    default:
+      return type === "float" ? from.float() : from.double();
+  }
+}
+
+function bits(from: Reader): bigint {
+  const { high, low } = from.uint64() as { readonly high: number; readonly low: number };
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
 
 const wrongCount = (path: string, count: number, got: number | string): Error =>
   malformed(`${path} must hold ${count} elements, as its shape says, got ${got}.`);

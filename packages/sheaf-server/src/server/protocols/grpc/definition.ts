@@ -3,10 +3,13 @@ import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
 
 // Beside `dist` in the package too: the compiler copies no other files.
-const file = join(import.meta.dirname, ..."../../../../src/server/protocols/grpc/inference.proto".split("/"));
+export const protocolFile: string = join(
+  import.meta.dirname,
+  ..."../../../../src/server/protocols/grpc/inference.proto".split("/"),
+);
 
 /** The types of inference.proto. Names stay as they are there; 64-bit numbers are texts. */
-export const protocol: PackageDefinition = loadSync(file, {
+export const protocol: PackageDefinition = loadSync(protocolFile, {
   keepCase: true,
   longs: String,
   enums: String,

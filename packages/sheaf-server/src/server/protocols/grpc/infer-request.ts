@@ -1,9 +1,7 @@
-import protobuf from "protobufjs/minimal.js";
+import protobuf, { type Reader, type Type } from "protobufjs";
 import { messageOf, Problem } from "../../../problems/problem.ts";
 import { malformed } from "../kserve/tensor-data.ts";
-
-// Read by hand, in place: decoded as a whole, a message of a few megabytes can become gigabytes of objects (two bytes are an
-// empty tensor), and floats would be numbers of an array before they are floats again.
+import { protocolFile } from "./definition.ts";
 
 /** A ModelInferRequest: its fields as the JSON of the protocol has them, and the bytes of its tensors as they came. */
 export interface InferMessage {
@@ -14,20 +12,79 @@ export interface InferMessage {
   readonly raw: readonly Buffer[];
 }
 
-/** An input as the JSON of the protocol has it, with the undecoded InferTensorContents in place of `data`. */
-interface InputFields extends Record<string, unknown> {
-  name: string;
-  datatype: string;
-  shape: (number | bigint)[];
-  contents?: Buffer[];
-}
-
 /** Most inputs, outputs, axes or parameters in one list. */
 const mostEntries = 256;
 
+/** Most bytes of a request beside those of its tensors. */
+const mostBytes = 65_536;
+
+/** Most fields of one message. No valid one but that of elements, which says its own, has more. */
+const mostFields = 4096;
+
+const lengthDelimited = 2;
+
+/** Of one value of a type. */
+export const wireTypeOf = (type: string): number =>
+  (protobuf.types.basic as Readonly<Record<string, number>>)[type] ?? lengthDelimited;
+
+const types = new protobuf.Root().loadSync(protocolFile, { keepCase: true });
+export const contentsType: Type = types.lookupType("inference.InferTensorContents");
+const requestType = types.lookupType("inference.ModelInferRequest");
+// Elements stay bytes until it is known how many there must be.
+const inputType = requestType.lookupType("InferInputTensor");
+inputType.remove(inputType.fields["contents"]!);
+inputType.add(new protobuf.Field("contents", 5, "bytes", "repeated"));
+
+type Fields = Record<string, unknown>;
+
+interface Decoded {
+  readonly model_name: string;
+  readonly model_version: string;
+  readonly id: string;
+  readonly parameters: Parameters;
+  readonly inputs: readonly DecodedInput[];
+  readonly outputs: readonly { readonly name: string; readonly parameters: Parameters }[];
+  readonly raw_input_contents: readonly Buffer[];
+}
+
+interface DecodedInput {
+  readonly name: string;
+  readonly datatype: string;
+  readonly shape: readonly Long[];
+  readonly parameters: Parameters;
+  readonly contents: readonly Buffer[];
+}
+
+/** Each names the field that it has. An entry of a map may lack its value. */
+type Parameters = Readonly<Record<string, Readonly<Record<string, unknown>> | null>>;
+
+interface Long {
+  toNumber(): number;
+  toString(): string;
+}
+
 /** @throws {Problem} 400 where the bytes are not a ModelInferRequest. */
 export function inferMessage(bytes: Buffer): InferMessage {
-  return decoded("The message is not a ModelInferRequest", () => fieldsOf(reader(bytes)));
+  return decoded("The message is not a ModelInferRequest", () => {
+    // Decoded at once, a few megabytes can become gigabytes of objects: two bytes are an empty tensor.
+    if (bytes.length > mostBytes && bytes.length - tensorBytesOf(reader(bytes), false) > mostBytes)
+      throw malformed(`A request must have at most ${mostBytes} bytes beside its tensors.`);
+    const request = requestType.decode(bytes) as unknown as Decoded;
+    const header = withParameters({ inputs: few(request.inputs, "inputs").map(inputOf) }, request.parameters);
+    if (request.id !== "") header["id"] = request.id;
+    if (request.outputs.length > 0)
+      header["outputs"] = few(request.outputs, "outputs").map(({ name, parameters }) =>
+        withParameters({ name }, parameters),
+      );
+    const raw = few(request.raw_input_contents, "raw_input_contents");
+    return { model: request.model_name, version: request.model_version, header, raw };
+  });
+}
+
+function inputOf({ name, datatype, shape, parameters, contents }: DecodedInput): object {
+  const input: Fields = { name, datatype, shape: few(shape, "shape").map(toNumber) };
+  if (contents.length > 0) input["contents"] = few(contents, "contents");
+  return withParameters(input, parameters);
 }
 
 /** The fields that `read` reads. @throws {Problem} 400: an index out of range, a wrong wire type, a varint without an end. */
@@ -39,14 +96,10 @@ export function decoded<T>(mistake: string, read: () => T): T {
   }
 }
 
-export type Reader = protobuf.Reader;
 export const reader = (bytes: Buffer): Reader => protobuf.Reader.create(bytes);
 
 /** The bytes of an embedded message or of a bytes field, without a copy. */
 export const bytesAt = (from: Reader): Buffer => from.bytes() as Buffer;
-
-/** Most fields of one message. No valid one but that of elements, which says its own, has more. */
-const mostFields = 4096;
 
 /**
  * Calls `read` for each field with its number; a field that it does not read is skipped. Every field costs time, whatever its
@@ -64,114 +117,48 @@ export function eachField(
   }
 }
 
-const lengthDelimited = 2;
-
-function fieldsOf(from: Reader): InferMessage {
-  let [model, version, id] = ["", "", ""];
-  const parameters: Record<string, unknown> = {};
-  const inputs: InputFields[] = [];
-  const outputs: Record<string, unknown>[] = [];
-  const raw: Buffer[] = [];
+/**
+ * The bytes of the tensors in a request, or in an input. What looks like another message to the decoder than it does here could
+ * hide what costs memory: so each known field has the wire type that it must have.
+ */
+function tensorBytesOf(from: Reader, isInput: boolean): number {
+  let bytes = 0;
   eachField(from, (field, wireType) => {
-    if (wireType !== lengthDelimited) return false;
-    if (field === 1) model = from.string();
-    else if (field === 2) version = from.string();
-    else if (field === 3) id = from.string();
-    else if (field === 4) readParameter(bytesAt(from), parameters);
-    else if (field === 5) add(inputs, inputOf(bytesAt(from)), "inputs");
-    else if (field === 6) add(outputs, outputOf(bytesAt(from)), "outputs");
-    else if (field === 7) add(raw, bytesAt(from), "raw_input_contents");
+    const isAxis = isInput && field === 3 && wireType === 0;
+    if (field > (isInput ? 5 : 7) || isAxis) return false;
+    if (wireType !== lengthDelimited) throw new TypeError(`field ${field} has the wire type ${wireType}`);
+    if (field === (isInput ? 5 : 7)) bytes += bytesAt(from).length;
+    else if (field === 5) bytes += tensorBytesOf(reader(bytesAt(from)), true);
     else return false;
     return true;
   });
-  const header = {
-    inputs,
-    ...(id === "" ? {} : { id }),
-    ...(outputs.length === 0 ? {} : { outputs }),
-    ...some(parameters),
-  };
-  return { model, version, header, raw };
+  return bytes;
 }
-
-function inputOf(bytes: Buffer): InputFields {
-  const from = reader(bytes);
-  const input: InputFields = { name: "", datatype: "", shape: [] };
-  const parameters: Record<string, unknown> = {};
-  eachField(from, (field, wireType) => {
-    if (field === 3 && wireType === 0) return (add(input.shape, int64(from), "shape"), true);
-    if (wireType !== lengthDelimited) return false;
-    if (field === 1) input.name = from.string();
-    else if (field === 2) input.datatype = from.string();
-    else if (field === 3) {
-      for (const packed = reader(bytesAt(from)); packed.pos < packed.len;) add(input.shape, int64(packed), "shape");
-    } else if (field === 4) readParameter(bytesAt(from), parameters);
-    else if (field === 5) add((input.contents ??= []), bytesAt(from), "contents");
-    else return false;
-    return true;
-  });
-  return Object.assign(input, some(parameters));
-}
-
-function outputOf(bytes: Buffer): Record<string, unknown> {
-  const from = reader(bytes);
-  const output: Record<string, unknown> = { name: "" };
-  const parameters: Record<string, unknown> = {};
-  eachField(from, (field, wireType) => {
-    if (wireType !== lengthDelimited) return false;
-    if (field === 1) output["name"] = from.string();
-    else if (field === 2) readParameter(bytesAt(from), parameters);
-    else return false;
-    return true;
-  });
-  return Object.assign(output, some(parameters));
-}
-
-/** An entry of a map of InferParameter. */
-function readParameter(entry: Buffer, parameters: Record<string, unknown>): void {
-  const from = reader(entry);
-  let key = "";
-  let value: unknown;
-  eachField(from, (field, wireType) => {
-    if (wireType !== lengthDelimited) return false;
-    if (field === 1) key = from.string();
-    else if (field === 2) value = parameterOf(reader(bytesAt(from)));
-    else return false;
-    return true;
-  });
-  if (Object.keys(parameters).length >= mostEntries) throw tooMany("parameters");
-  // Not an assignment: `__proto__` is a name like any other.
-  Object.defineProperty(parameters, key, { value, enumerable: true, configurable: true, writable: true });
-}
-
-function parameterOf(from: Reader): unknown {
-  let value: unknown;
-  eachField(from, (field, wireType) => {
-    if (field === 1 && wireType === 0) value = from.bool();
-    else if (field === 2 && wireType === 0) value = int64(from);
-    else if (field === 3 && wireType === lengthDelimited) value = from.string();
-    else if (field === 4 && wireType === 1) value = from.double();
-    else if (field === 5 && wireType === 0) value = toNumber(from.uint64());
-    else return false;
-    return true;
-  });
-  return value;
-}
-
-const toNumber = (long: unknown): number => (long as { toNumber(): number }).toNumber();
 
 /** Beyond 2^53 - 1 a bigint: a length or a time is refused then, with the number that was sent. */
-function int64(from: Reader): number | bigint {
-  const long = from.int64();
-  const number = toNumber(long);
-  return Number.isSafeInteger(number) ? number : BigInt((long as { toString(): string }).toString());
+function toNumber(long: Long): number | bigint {
+  const number = long.toNumber();
+  return Number.isSafeInteger(number) ? number : BigInt(long.toString());
 }
 
-const some = (parameters: Record<string, unknown>): object =>
-  Object.keys(parameters).length === 0 ? {} : { parameters };
-
-function add<T>(list: T[], entry: T, name: string): void {
-  if (list.length >= mostEntries) throw tooMany(name);
-  list.push(entry);
+function withParameters(fields: Fields, parameters: Parameters): Fields {
+  const names = Object.keys(parameters);
+  if (names.length > 0)
+    fields["parameters"] = Object.fromEntries(
+      few(names, "parameters").map((name) => [name, valueOf(parameters[name]!)]),
+    );
+  return fields;
 }
 
-const tooMany = (name: string): Error => malformed(`${name} has more than ${mostEntries} entries.`);
+function valueOf(parameter: Parameters[string]): unknown {
+  const choice = parameter?.["parameter_choice"] as string | undefined;
+  if (choice === undefined) return undefined;
+  const value = parameter![choice];
+  if (choice === "int64_param") return toNumber(value as Long);
+  return choice === "uint64_param" ? (value as Long).toNumber() : value;
+}
+
+function few<T>(list: readonly T[], name: string): readonly T[] {
+  if (list.length > mostEntries) throw malformed(`${name} has more than ${mostEntries} entries.`);
+  return list;
+}
