@@ -1,4 +1,5 @@
-// A log of batches on a disk that is full: what it watches goes on, and once there is room again it writes what it kept.
+// A disk that is full. A log of batches: what it watches goes on, and once there is room again it writes what it kept. The queue of a
+// fleet: callers are told why.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
@@ -6,9 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { PGlite } from "@electric-sql/pglite";
+import { connect, headers } from "@nats-io/transport-node";
 import pg from "pg";
 import { createBatcher } from "sheaf";
 import { batchLog } from "sheaf/adapters/batch-log";
+import { natsFrontEnd, natsWorker } from "sheaf/adapters/nats";
+import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
@@ -30,6 +34,58 @@ test("PostgreSQL on a full disk", { skip: skip || skipWithoutPostgres }, async (
   t.after(() => pool.end());
   await survives(t, disk, pool, () => server.start());
 });
+
+// nats-server 2.15 confirms nothing more on a full disk, and goes on so when there is room again; 2.10 to 2.12 refuse.
+test(
+  "NATS on a full disk: calls are refused at once, with the reason, until it is restarted with room",
+  { skip: skip || (whyNoNats() ?? false) },
+  async (t) => {
+    const disk = smallDisk(t, 40);
+    const settings = join(disk, "nats.conf");
+    writeFileSync(settings, "jetstream { max_file_store: 1000GB, max_memory_store: 1000GB }\n");
+    const nats = await startNats(["-c", settings, "-sd", join(disk, "store")]);
+    t.after(() => nats.stop());
+    const open = () => connect({ servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+    const [near, far] = [await open(), await open()];
+    t.after(() => Promise.all([near.close(), far.close()]));
+    const warnings = [];
+    const front = natsFrontEnd({ connection: near, headers, queue: "full", onWarning: (text) => warnings.push(text) });
+    let run = () => undefined;
+    const hasRoom = new Promise((resolve) => (run = resolve));
+    const worker = natsWorker(
+      createBatcher(async (texts) => (await hasRoom, texts.map(({ length }) => length)), { maxBatchSize: 1 }),
+      { connection: far, headers, queue: "full" },
+    );
+    t.after(() => worker.drain({ graceMs: 0 }));
+    t.after(() => front.close({ graceMs: 0 }));
+    await Promise.all([worker.ready(), front.ready()]);
+    const filler = join(disk, "filler");
+    const { bavail, bsize } = statfsSync(disk);
+    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - 100_000)));
+
+    const text = "x".repeat(20_000);
+    const calls = Promise.allSettled(Array.from({ length: 14 }, () => front(text)));
+    await untilTrue(() => front.unavailableReason !== undefined);
+    assert.match(
+      front.unavailableReason,
+      /JetStream (confirms no items; .*disk is full|refuses items \(.*no space left)/,
+    );
+    await assert.rejects(front(text), {
+      code: "UNAVAILABLE",
+      message: /disk is full, until it is restarted|no space left/,
+    });
+    assert.equal(warnings.filter((warning) => /takes no items/.test(warning)).length, 1, warnings.join("\n"));
+
+    rmSync(filler);
+    await nats.restart();
+    run();
+    await untilTrue(() => front.unavailableReason === undefined);
+    assert.equal(await front(text), text.length);
+    for (const call of await calls)
+      if (call.status === "rejected") assert.equal(call.reason.code, "UNAVAILABLE");
+      else assert.equal(call.value, text.length);
+  },
+);
 
 /** `freed` brings the database back, where a full disk has ended it. */
 async function survives(t, disk, client, freed = () => undefined) {

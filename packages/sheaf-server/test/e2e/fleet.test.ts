@@ -115,7 +115,7 @@ test(
     const documented = new Map([...page.matchAll(/^\| `(sheaf_fleet_[a-z_]+)` *\| (\w+) /gm)].map(([, name, type]) => [name, type])); // prettier-ignore
     assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(documented));
     assert.match(texts[0]!, /^sheaf_fleet_workers\{batcher="mlp"\} 1$/m);
-    assert.match(texts[0]!, /^sheaf_fleet_connected\{batcher="mlp"\} 1$/m);
+    assert.match(texts[0]!, /^sheaf_fleet_queue_available\{batcher="mlp"\} 1$/m);
     assert.match(texts[1]!, /^sheaf_fleet_delivered_items_total\{batcher="mlp"\} 1$/m);
   },
 );

@@ -43,9 +43,9 @@ export function fleetFamilies(models: Models): MetricFamily[] {
       gateway((frontEnd) => frontEnd.otherWorkers().length),
     ),
     gauge(
-      "sheaf_fleet_connected",
-      "1 while NATS is connected.",
-      gateway(({ isConnected }) => +isConnected),
+      "sheaf_fleet_queue_available",
+      "1 while the queue takes items.",
+      gateway(({ isConnected, unavailableReason }) => +(isConnected && unavailableReason === undefined)),
     ),
     counter(
       "sheaf_fleet_late_replies_total",

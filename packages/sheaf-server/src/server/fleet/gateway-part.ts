@@ -20,13 +20,11 @@ export class GatewayPart implements FleetPart {
   }
 
   get unavailableReason(): string | undefined {
-    const { unavailableReason, isTaking } = this.frontEnd;
-    const hasWorkers = this.frontEnd.workers().length > 0;
+    const { unavailableReason } = this.frontEnd;
     if (this.#connection.unavailableReason !== undefined) return this.#connection.unavailableReason;
-    if (!isTaking) return "the connection to NATS is down";
-    if (this.#isReady && hasWorkers) return undefined;
     if (unavailableReason !== undefined) return `the queue cannot be used: ${unavailableReason}`;
-    if (hasWorkers) return "the queue is not there yet";
+    const hasWorkers = this.frontEnd.workers().length > 0;
+    if (hasWorkers) return this.#isReady ? undefined : "the queue is not there yet";
     return this.frontEnd.otherWorkers().length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"
       : "no worker is alive";

@@ -140,3 +140,25 @@ test("calls that may not be held get an error that names the election", { skip }
     await fleet.end();
   }
 });
+
+test(
+  "two of three servers are down: a front end at the third says so without a call, and that it is over",
+  { skip },
+  async () => {
+    const fleet = await startFleet("alone", 0);
+    const [first, second] = cluster.servers;
+    const front = fleet.fronts[2]!;
+    try {
+      assert.equal(await front(1), 2);
+      await Promise.all([first!.kill(), second!.kill()]);
+      const reason = /elects a new leader|no leader|does not answer|cannot count/;
+      await until(() => reason.test(front.unavailableReason ?? ""), "it says so");
+      await Promise.all([first!.restart(), second!.restart()]);
+      await cluster.ready();
+      await until(() => front.unavailableReason === undefined, "it is over");
+      await until(async () => (await front(2).catch(() => 0)) === 4, "it serves again");
+    } finally {
+      await fleet.end();
+    }
+  },
+);

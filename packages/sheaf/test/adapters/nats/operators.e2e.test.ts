@@ -91,7 +91,7 @@ test("a queue that is full by its bytes says so, and not that 1000 items wait", 
   const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => front(new Uint8Array(90_000))));
   await assert.rejects(front(new Uint8Array(90_000)), {
     code: "QUEUE_FULL",
-    message: /: the queue is full: maximum bytes exceeded/,
+    message: /: the queue is full \(200000 bytes\): maximum bytes exceeded/,
   });
   gate.open();
   await outcomes;

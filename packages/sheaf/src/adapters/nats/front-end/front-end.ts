@@ -80,9 +80,10 @@ export interface NatsFrontEnd<In, Out> extends Batcher<In, Out> {
   ready(): Promise<void>;
   /** The connection is up. */
   readonly isConnected: boolean;
-  /** It takes calls: it is connected, or has been down for less than `holdMs`. */
-  readonly isTaking: boolean;
-  /** Why the queue cannot be used, in the server's words; undefined where it can. */
+  /**
+   * Why the queue has taken no items for a second, or for `holdMs` if calls are held: the connection is down, no server leads
+   * it, or NATS refuses items or confirms none. Undefined if it takes them.
+   */
   readonly unavailableReason: string | undefined;
   /** Workers, by their heartbeats of the last seconds, that take this front end's items: all of one version. */
   workers(): readonly WorkerInfo[];
@@ -223,7 +224,6 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
   const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: queued(), inFlight: 0 }));
   return Object.defineProperties(frontEnd, {
     isConnected: { get: () => calls.isConnected },
-    isTaking: { get: () => calls.isTaking },
     unavailableReason: { get: () => calls.unavailableReason },
     lastFigures: { get: () => calls.load.lanes },
     counts: { get: () => calls.counts },

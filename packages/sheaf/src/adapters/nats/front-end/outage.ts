@@ -50,6 +50,11 @@ export class Outage {
     return this.#state !== "long";
   }
 
+  /** Why calls are refused, where they are. */
+  get reason(): string | undefined {
+    return this.isTaking ? undefined : this.#why();
+  }
+
   /** The connection is down. */
   begin(): void {
     this.#isConnected = false;

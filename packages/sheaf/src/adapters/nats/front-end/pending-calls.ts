@@ -4,6 +4,7 @@ import { checkCallOptions } from "../../../core/contract/settings.ts";
 import { Epochs } from "../../../core/queue/epoch.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
+import { Availability, type Fault } from "./availability.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
@@ -49,6 +50,7 @@ export class PendingCalls {
   readonly #deadLetters: DeadLetters;
   readonly #readiness: Readiness;
   readonly #outage: Outage;
+  readonly #availability: Availability;
   readonly #lostWorkers: LostWorkers;
   readonly #leftovers: Leftovers;
   readonly #acks: Acknowledgements;
@@ -110,9 +112,16 @@ export class PendingCalls {
       open: () => this.#open.values(),
       giveUp: (call) => this.#giveUp(call),
     });
+    this.#availability = new Availability({
+      settings,
+      holdMs: own.holdMs,
+      fault: () => this.#fault(),
+      probe: () => this.#publishes.probe(this.routing.route),
+    });
     this.#lostWorkers.begin();
     if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
+    this.#availability.begin();
     this.load.begin();
   }
 
@@ -124,14 +133,16 @@ export class PendingCalls {
     return this.#link.isConnected;
   }
 
-  /** It takes calls: it is connected, or down for so short a time that they are held. */
-  get isTaking(): boolean {
-    return this.isConnected || this.#outage.isTaking;
-  }
-
   /** Why the queue cannot be used, where it cannot. */
   get unavailableReason(): string | undefined {
-    return this.#readiness.unavailableReason;
+    const { wasFound, unavailableReason } = this.#readiness;
+    return this.#outage.reason ?? (wasFound ? this.#availability.reason : unavailableReason);
+  }
+
+  /** While an outage is short, calls are held. */
+  #fault(): Fault | undefined {
+    if (!this.#readiness.wasFound || !this.isConnected) return undefined;
+    return this.#readiness.fault ?? this.#publishes.fault ?? this.load.fault;
   }
 
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
@@ -212,6 +223,7 @@ export class PendingCalls {
     this.#lostWorkers.stop();
     this.#leftovers.stop();
     this.#readiness.stop();
+    this.#availability.stop();
     this.load.stop();
   }
 
@@ -228,6 +240,8 @@ export class PendingCalls {
     const { workers, others, route } = this.routing;
     if (workers.length === 0 && others.length > 0)
       throw unavailable(`${this.#name}: the workers of this name serve another model. Start all with the same model.`);
+    const { reason } = this.#availability;
+    if (reason !== undefined && this.#publishes.isSilent) throw unavailable(`${this.#name}: ${reason}.`);
     this.#publishes.checkRoom();
     const head: RequestHead = {
       f: this.#inbox,
@@ -286,7 +300,7 @@ export class PendingCalls {
       const deliveries = Number(new TextDecoder().decode(message.data.subarray(0, longestId)));
       if (call !== undefined && deliveries === call.handedBack + 1) call.handedBack = deliveries;
     } else if (token.startsWith("a")) {
-      if (call !== undefined) this.#publishes.acknowledged(call, message);
+      this.#publishes.acknowledged(call, message);
     } else {
       this.#replied(call, message);
     }
@@ -435,6 +449,7 @@ export class PendingCalls {
   }
 
   #disconnected(): void {
+    this.#publishes.cut();
     this.#acks.suspend();
     this.#outage.begin();
     this.#readiness.suspectLoss();

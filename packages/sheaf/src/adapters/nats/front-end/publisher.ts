@@ -1,6 +1,7 @@
+import type { Fault } from "./availability.ts";
 import type { Call } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
-import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";
+import { ackSubject, keyOf, pack, recordOf } from "../wire/envelope.ts";
 import { unavailable } from "../wire/errors.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueLoad } from "./queue-load.ts";
@@ -12,8 +13,10 @@ const ackTimeoutMs = 2000;
 const maxPublishes = 3;
 /** More unconfirmed publishes than this mean that the queue cannot keep up. */
 const maxUnanswered = 10_000;
-/** JetStream's error code of a full stream: per lane, or in bytes. */
+/** JetStream's error code of a stream that stores no more: it is full, per lane or in bytes, or so is the disk. */
 const queueFull = 10077;
+/** A publish that has no answer for this long is a sign. */
+const silentMs = 500;
 /** JetStream's error code of a repeated item whose first copy is still being stored. */
 const inProcess = 10158;
 
@@ -42,6 +45,11 @@ export class Publisher {
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
   #cancelSweep: (() => void) | undefined;
+  /** Why the last item was refused; undefined once one is taken. */
+  #refusal: string | undefined;
+  /** Of the first publish since the server's last answer. */
+  #askedAtMs: number | undefined;
+  #probes = 0;
   /** Calls that go at the end of the turn. */
   #leaving: Call[] = [];
 
@@ -58,6 +66,18 @@ export class Publisher {
     this.#name = own.name;
     this.#load = own.load;
     this.#events = events;
+  }
+
+  /** Why the queue takes no items, where it takes none. */
+  get fault(): Fault | undefined {
+    if (this.#refusal !== undefined) return { reason: this.#refusal, needsProbe: true };
+    if (!this.isSilent) return undefined;
+    return { reason: notConfirmed, needsProbe: true };
+  }
+
+  /** Items that were published a while ago are not confirmed. */
+  get isSilent(): boolean {
+    return this.#askedAtMs !== undefined && this.#settings.clock.now() - this.#askedAtMs > silentMs;
   }
 
   /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
@@ -108,31 +128,60 @@ export class Publisher {
     const headers = this.#settings.headers();
     // The same item for another version is another message.
     headers.set("Nats-Msg-Id", `${keyOf(head)}.${route}`);
-    this.#link.publish(subject, payload, { reply, headers });
+    if (this.#link.publish(subject, payload, { reply, headers })) this.#askedAtMs ??= this.#settings.clock.now();
     this.#sweepSoon();
   }
 
-  /** The server's answer to a publish. */
-  acknowledged(call: Call, { headers, data }: NatsMessage): void {
+  /** Publishes an item whose time is over, which no worker runs: whether the queue takes it is all that counts. */
+  probe(route: string): void {
+    const head = { f: this.#inbox, i: probeId, d: 0 };
+    const headers = this.#settings.headers();
+    // Those that a server that hangs finds later are one.
+    headers.set("Nats-Msg-Id", `${keyOf(head)}.${this.#probes}`);
+    const reply = ackSubject(this.#inbox, probeId);
+    this.#link.publish(this.#names.lane(route, "interactive"), pack(head, new Uint8Array()), { reply, headers });
+  }
+
+  /** The server's answer to a publish; undefined for `call` where it was a probe, or has ended. */
+  acknowledged(call: Call | undefined, message: NatsMessage): void {
+    this.#askedAtMs = undefined;
+    const { headers, data } = message;
     if (headers?.code === 503) {
+      if (call === undefined) return;
       if (this.#settings.durability !== "none") return this.#events.missing(call);
       return this.#events.refused(call, unavailable(`${this.#name}: no worker listens.`));
     }
     const { error, seq } = recordOf(data) as PublishAck;
     if (error === undefined) {
+      if (this.#refusal !== undefined) this.#probes++;
+      this.#refusal = undefined;
+      if (call === undefined) return;
       this.forget(call);
       return this.#events.accepted(call, seq);
     }
-    const { maxQueueSize } = this.#settings;
     const { err_code, description } = error;
-    if (isLeaderless(error)) return this.#events.missing(call);
+    if (isLeaderless(error)) return call && this.#events.missing(call);
     // The next repetition tells whether it has been stored.
     if (err_code === inProcess) return;
-    if (err_code !== queueFull)
-      return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
-    // The other limit is in bytes, of the queue or of the whole server.
-    const full = /per subject/.test(description) ? `the lane is full (${maxQueueSize} items)` : "the queue is full";
-    this.#events.refused(call, this.#load.full(`${full}: ${description}.`, { maxQueueSize }));
+    const refusal = this.#refusalOf(error);
+    // One that is full takes items as soon as others have left.
+    if (!isFull(error)) this.#refusal = `JetStream refuses items (${description})`;
+    if (call !== undefined) this.#events.refused(call, refusal);
+  }
+
+  #refusalOf(error: ApiError): Error {
+    const { description } = error;
+    if (!isFull(error)) return unavailable(`${this.#name}: JetStream refuses the item: ${description}.`);
+    const { maxQueueSize, maxQueueBytes } = this.#settings;
+    const full = /per subject/.test(description)
+      ? `the lane is full (${maxQueueSize} items)`
+      : `the queue is full (${maxQueueBytes} bytes)`;
+    return this.#load.full(`${full}: ${description}.`, { maxQueueSize });
+  }
+
+  /** The connection is down: nothing is confirmed on it any more. */
+  cut(): void {
+    this.#askedAtMs = this.#refusal = undefined;
   }
 
   /** The queue is there again: whether it took them before, it knows. */
@@ -172,6 +221,16 @@ export class Publisher {
     if (this.#unanswered.size > 0) this.#sweepSoon();
   }
 }
+
+/** Calls are numbered without leading zeros. */
+const probeId = "0probe";
+
+const notConfirmed =
+  "JetStream confirms no items; nats-server 2.15 does so once its disk is full, until it is restarted with room on the disk";
+
+/** By its own limits, of items or bytes, and not by a fault such as that of a full disk. */
+const isFull = ({ err_code, description }: ApiError): boolean =>
+  err_code === queueFull && /^maximum (messages|bytes)/.test(description);
 
 interface PublishAck {
   readonly seq?: number;

@@ -1,10 +1,14 @@
 import { BatcherError } from "../../../core/contract/errors.ts";
 import type { CallOptions } from "../../../core/contract/options.ts";
 import { laneOf } from "../../../core/contract/settings.ts";
-import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
+import { consumersOf, figuresOf, type LaneFigures } from "../queue/lane-figures.ts";
 import type { QueueSettings } from "../queue/options.ts";
+import { unlimitConsumers } from "../queue/topology.ts";
+import type { Fault } from "./availability.ts";
 
 const countEveryMs = 1000;
+/** A count that has no answer for this long is a sign. */
+const silentMs = 500;
 
 export interface QueueLoadParts {
   readonly settings: QueueSettings;
@@ -21,6 +25,10 @@ export class QueueLoad {
   /** Of every lane; none before the first answer, and none without JetStream. */
   lanes: readonly LaneFigures[] = [];
   #countedAtMs = 0;
+  /** Of the first count in a row without an answer so far. */
+  #askedAtMs: number | undefined;
+  /** Why the last count failed. */
+  #failure: string | undefined;
   #cancelCount: (() => void) | undefined;
   readonly #parts: QueueLoadParts;
 
@@ -29,6 +37,7 @@ export class QueueLoad {
   }
 
   begin(): void {
+    if (this.#parts.settings.durability === "none") return;
     this.#cancelCount = this.#parts.settings.clock.after(countEveryMs, () => {
       this.begin();
       void this.#count();
@@ -37,6 +46,13 @@ export class QueueLoad {
 
   stop(): void {
     this.#cancelCount?.();
+  }
+
+  /** Why the queue cannot be counted, where it cannot: no server leads it, for instance. */
+  get fault(): Fault | undefined {
+    const waitedMs = this.#askedAtMs === undefined ? 0 : this.#parts.settings.clock.now() - this.#askedAtMs;
+    const reason = this.#failure ?? (waitedMs > silentMs ? "JetStream does not answer" : undefined);
+    return reason === undefined ? undefined : { reason, isHeld: true };
   }
 
   /**
@@ -68,11 +84,20 @@ export class QueueLoad {
   }
 
   async #count(): Promise<void> {
-    if (!this.#parts.link.isConnected) return;
-    // A server that does not answer shows in `isConnected`, and these grow old.
-    const lanes = await laneFigures(this.#parts.settings).catch(() => undefined);
-    if (lanes === undefined) return;
-    this.lanes = lanes;
-    this.#countedAtMs = this.#parts.settings.clock.now();
+    const { settings, link } = this.#parts;
+    if (!link.isConnected) return void (this.#askedAtMs = this.#failure = undefined);
+    // Each second another question, for one may be lost; none of them is waited for once there is an answer.
+    this.#askedAtMs ??= settings.clock.now();
+    try {
+      const consumers = await consumersOf(settings);
+      this.lanes = figuresOf(consumers);
+      this.#countedAtMs = settings.clock.now();
+      const arePaused = consumers.length > 0 && consumers.every(({ paused }) => paused === true);
+      this.#failure = arePaused ? "an operator has paused its consumers" : undefined;
+      await unlimitConsumers(settings, consumers);
+    } catch (error) {
+      this.#failure = (error as Error).message;
+    }
+    this.#askedAtMs = undefined;
   }
 }

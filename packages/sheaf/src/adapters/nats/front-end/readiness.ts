@@ -1,3 +1,4 @@
+import type { Fault } from "./availability.ts";
 import type { Call } from "./call.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import { QueueProvisioner } from "../queue/provisioner.ts";
@@ -51,6 +52,20 @@ export class Readiness {
   /** Why the queue cannot be used, where it cannot. */
   get unavailableReason(): string | undefined {
     return this.#link.unavailableReason ?? this.#provisioner.unavailableReason;
+  }
+
+  /** The queue has been there. */
+  get wasFound(): boolean {
+    return this.#identity !== undefined;
+  }
+
+  /** The connection is up and does not answer, or the queue cannot be used, as the last check of it says. */
+  get fault(): Fault | undefined {
+    const { refusal, isSilent } = this.#link;
+    if (refusal !== undefined) return { reason: refusal, isLogged: true };
+    if (isSilent) return { reason: "NATS does not answer", isHeld: true };
+    const reason = this.#provisioner.unavailableReason;
+    return reason === undefined ? undefined : { reason, isHeld: true, isLogged: true };
   }
 
   /** Creates the queue, and follows the reports of workers and the server about it. */

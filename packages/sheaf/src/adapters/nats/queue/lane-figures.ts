@@ -16,8 +16,12 @@ export interface LaneFigures {
   readonly waitingPulls: number;
 }
 
-interface ConsumerInfo {
+/** A consumer of a queue, as the NATS server describes it. */
+export interface ConsumerInfo {
   readonly name?: string;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** An operator has paused it. */
+  readonly paused?: boolean;
   readonly num_pending?: number;
   readonly num_ack_pending?: number;
   readonly num_redelivered?: number;
@@ -32,17 +36,22 @@ interface ConsumerList {
 
 /** The figures of every lane; none without JetStream. @throws {NatsQueueError} `UNAVAILABLE` */
 export async function laneFigures(settings: QueueSettings): Promise<LaneFigures[]> {
-  if (settings.durability === "none") return [];
-  const { stream, consumer } = namesOf(settings);
-  // Of every version: an old one finishes its items.
+  return settings.durability === "none" ? [] : figuresOf(await consumersOf(settings));
+}
+
+/** Of every version: an old one finishes its items. @throws {NatsQueueError} `UNAVAILABLE` */
+export async function consumersOf(settings: QueueSettings): Promise<readonly ConsumerInfo[]> {
+  const { stream } = namesOf(settings);
   const { consumers = [], missing, error } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
-  if (error !== undefined || (missing?.length ?? 0) > 0)
-    throw unavailable(
-      `JetStream cannot count the items of ${stream}: ${error?.description ?? "a part has no leader"}.`,
-    );
+  if (error === undefined && (missing?.length ?? 0) === 0) return consumers;
+  const reason = error?.description ?? "a part has no leader";
+  throw unavailable(`JetStream cannot count the items of ${stream}: ${reason}.`);
+}
+
+export function figuresOf(consumers: readonly ConsumerInfo[]): LaneFigures[] {
   return lanes.map((lane) => {
-    const own = consumers.filter(({ name }) => name?.endsWith(consumer("", lane)));
-    const sum = (of: keyof Omit<ConsumerInfo, "name">): number =>
+    const own = consumers.filter(({ name }) => name?.endsWith(`-${lane}`));
+    const sum = (of: keyof Omit<ConsumerInfo, "name" | "config" | "paused">): number =>
       own.reduce((total, { [of]: count = 0 }) => total + count, 0);
     return {
       lane,

@@ -22,6 +22,8 @@ export class QueueProvisioner {
   /** Attempts whose outcome counts. Requests from before an election, or before a later success, may never be answered. */
   readonly #attempts: Set<object> = new Set();
   #isStopped = false;
+  /** The next attempt brings the limits up to this side's own. */
+  #mayUpdate: boolean;
   #wasProvisioned = false;
   #unavailableReason: string | undefined;
   #warnedOf: string | undefined;
@@ -33,6 +35,7 @@ export class QueueProvisioner {
   constructor(settings: QueueSettings, route: string | undefined, found: (identity: string) => void) {
     this.#settings = settings;
     this.#route = route;
+    this.#mayUpdate = route === undefined;
     this.#found = found;
   }
 
@@ -47,11 +50,11 @@ export class QueueProvisioner {
   }
 
   /**
-   * Is notified when an operator deletes the queue or a part of it, and when another server of a cluster leads it. `changed` is
-   * called before it is looked for, or created again.
+   * Is notified when an operator deletes the queue or a part of it or changes it, and when another server of a cluster leads it.
+   * `changed` is called before it is looked for, or created again.
    */
   watch(link: QueueConnection, changed: () => void): void {
-    const { streamDeleted, consumerDeleted, streamElected, consumerElected } = namesOf(this.#settings);
+    const { streamUpdated, streamDeleted, consumerDeleted, streamElected, consumerElected } = namesOf(this.#settings);
     const on = (subject: string, look: () => void): void => {
       const changedThen = (): void => {
         changed();
@@ -60,6 +63,11 @@ export class QueueProvisioner {
       link.subscribe(subject, changedThen, { need: "optional" });
     };
     for (const subject of [streamDeleted, consumerDeleted]) on(subject, () => this.provisionSoon());
+    on(streamUpdated, () => {
+      // By another front end with other limits perhaps: each would undo what the other has done.
+      this.#mayUpdate = false;
+      this.provisionSoon();
+    });
     // Consumers have elections of their own, which a front end need not know of.
     for (const subject of [streamElected, ...(this.#route === undefined ? [] : [consumerElected])])
       on(subject, () => this.#elected());
@@ -94,7 +102,9 @@ export class QueueProvisioner {
   }
 
   async #ensure(attempt: object): Promise<void> {
-    const { identity, consumers } = await ensureQueue(this.#settings, this.#route);
+    const mayUpdate = this.#mayUpdate;
+    this.#mayUpdate = this.#route === undefined;
+    const { identity, consumers } = await ensureQueue(this.#settings, this.#route, mayUpdate);
     // Each lane has an election of its own. Those with a leader do not wait for the others.
     const isEarly = this.#wasProvisioned && !(await within(consumers, lanesMs, this.#settings.clock));
     if (isEarly) this.#succeeded(attempt, identity);

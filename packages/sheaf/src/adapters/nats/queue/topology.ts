@@ -17,6 +17,7 @@ export interface QueueNames {
   /** The server's report about the queue. */
   readonly maxDeliveries: string;
   readonly streamDeleted: string;
+  readonly streamUpdated: string;
   readonly consumerDeleted: string;
   /** In a cluster, each time that another server leads the queue or a consumer of it. */
   readonly streamElected: string;
@@ -39,6 +40,7 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     worker: (id) => `${base}.w.${id}`,
     discover: `${base}.who`,
     careful: `${base}.careful`,
+    streamUpdated: `$JS.EVENT.ADVISORY.STREAM.UPDATED.${stream}`,
     streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
     consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,
     streamElected: `$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${stream}`,
@@ -56,6 +58,7 @@ const apiTimeoutMs = 5000;
 const nanos = (ms: number): number => ms * 1_000_000;
 
 const consumersKeptMs = 3_600_000;
+const unlimited = -1;
 
 const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 10059 };
 
@@ -111,16 +114,17 @@ interface ConsumerInfo {
 type Config = Readonly<Record<string, unknown>>;
 
 /**
- * Creates the missing parts of a queue. Existing ones stay, except that a front end brings the limits up to its own, and a
- * worker the consumers of its `route`; a front end has none. Safe to repeat, on either side.
+ * Creates the missing parts of a queue. Existing ones stay, except that a front end that `mayUpdate` brings the limits up to its
+ * own, and a worker the consumers of its `route`; a front end has none. Safe to repeat, on either side.
  * @returns the stream's identity: another one than last time means that the queue was lost. Its consumers may take longer.
  */
 export async function ensureQueue(
   settings: QueueSettings,
   route: string | undefined,
+  mayUpdate: boolean,
 ): Promise<{ readonly identity: string; readonly consumers: Promise<unknown> }> {
   const names = namesOf(settings);
-  const identity = await ensureStream(settings, streamConfig(settings, names), route === undefined);
+  const identity = await ensureStream(settings, streamConfig(settings, names), mayUpdate);
   if (route === undefined) return { identity, consumers: Promise.resolve() };
   const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane));
   return { identity, consumers: Promise.all(consumers) };
@@ -155,6 +159,8 @@ async function ensureStream(
     throw roomless.has(error.err_code) ? withoutRoom(settings, config.name, error) : refused(config.name, error);
   }
   if (info.error !== undefined) throw refused(config.name, info.error);
+  if (info.config?.["sealed"] === true)
+    throw new NatsQueueError("UNAVAILABLE", `${config.name} is sealed, for good: delete it, and it is created again.`);
   // After an election every front end looks: an update would need the whole cluster's leader too.
   if (mayUpdate && !isAsWanted(config, info.config)) {
     const { description } = info.config ?? {};
@@ -174,7 +180,7 @@ async function ensureConsumer(settings: QueueSettings, names: QueueNames, route:
     max_deliver: settings.maxDeliver,
     // Workers ask for no more than they can run, and the stream holds no more than maxQueueSize: the default of 1000
     // would only starve large fleets.
-    max_ack_pending: -1,
+    max_ack_pending: unlimited,
     max_waiting: 2048,
     filter_subject: names.lane(route, lane),
     // A version whose last worker has been gone for this long does not come back.
@@ -189,6 +195,28 @@ async function ensureConsumer(settings: QueueSettings, names: QueueNames, route:
     config,
   });
   if (error !== undefined) throw refused(`${stream}.${name}`, error);
+}
+
+/**
+ * Takes back an operator's limit of the items that are out at a time: workers ask for what they can run, and with a limit all but
+ * a few would wait for their deadline.
+ */
+export async function unlimitConsumers(
+  settings: QueueSettings,
+  consumers: readonly { readonly name?: string; readonly config?: Config }[],
+): Promise<void> {
+  const { stream } = namesOf(settings);
+  for (const { name, config } of consumers) {
+    const { max_ack_pending: limit = unlimited } = config ?? {};
+    if (limit === unlimited) continue;
+    const unlimitedConfig = { ...config, max_ack_pending: unlimited };
+    const body = { stream_name: stream, config: unlimitedConfig };
+    const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, body);
+    if (error !== undefined) throw refused(`${stream}.${name}`, error);
+    settings.warn(
+      `sheaf: the queue ${settings.queue}: ${name} gave out at most ${String(limit)} items at a time (max_ack_pending); this limit is taken back.`,
+    );
+  }
 }
 
 const isAsWanted = (wanted: Config, config: Config = {}): boolean =>

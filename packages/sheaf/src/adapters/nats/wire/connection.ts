@@ -19,6 +19,8 @@ interface ConnectionSettings {
 const partingMs = 2000;
 
 const askEveryMs = 1000;
+/** A question that has no answer for this long is a sign. */
+const silentMs = 500;
 const silentAfterMs = 2000;
 
 /** A connection, and whether it is up. */
@@ -46,8 +48,16 @@ export class QueueConnection {
 
   /** Why it cannot be used although it is connected. */
   get unavailableReason(): string | undefined {
-    const silentMs = this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
-    return this.refusal ?? (silentMs > silentAfterMs ? "NATS does not answer" : undefined);
+    return this.refusal ?? (this.#unansweredMs > silentAfterMs ? "NATS does not answer" : undefined);
+  }
+
+  /** It is connected, and a question has no answer. */
+  get isSilent(): boolean {
+    return this.isConnected && this.#unansweredMs > silentMs;
+  }
+
+  get #unansweredMs(): number {
+    return this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
   }
 
   /** False where it is down: a message published then may or may not be sent later, so none is. */

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { Rig, skip, tokenOf, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const double = (items: number[]): number[] => items.map((item) => item * 2);
+
+/** A front end and a worker, and what the front end warns of. */
+async function pair(queue: string): Promise<{ front: NatsFrontEnd<number, number>; warnings: string[] }> {
+  const warnings: string[] = [];
+  const onWarning = (message: string): void => void warnings.push(message);
+  const front = await rig.frontEnd<number, number>(queue, { onWarning });
+  await rig.worker(queue, double);
+  await front.ready();
+  assert.equal(await front(1), 2);
+  assert.equal(front.unavailableReason, undefined);
+  return { front, warnings };
+}
+
+const times = (warnings: readonly string[], pattern: RegExp): number =>
+  warnings.filter((warning) => pattern.test(warning)).length;
+
+test(
+  "an operator seals the queue: a front end without calls says so, once, until it is made again",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const { front, warnings } = await pair(queue);
+    const stream = `SHEAF_${tokenOf(queue)}`;
+    const { config } = await rig.api(`STREAM.INFO.${stream}`);
+    const { error } = await rig.api(`STREAM.UPDATE.${stream}`, { ...config, sealed: true });
+    assert.equal(error, undefined);
+    await until(() => /is sealed, for good: delete it/.test(front.unavailableReason ?? ""), "it says so");
+    await assert.rejects(front(2), { code: "UNAVAILABLE", message: /sealed/ });
+    await rig.api(`STREAM.DELETE.${stream}`);
+    await until(() => front.unavailableReason === undefined, "it is there again");
+    await until(async () => (await front(3).catch(() => 0)) === 6, "it serves again");
+    assert.equal(times(warnings, /sealed/), 1, warnings.join("\n"));
+  },
+);
+
+test(
+  "JetStream refuses items for a second: the front end says so, once, and finds out by itself that it is over",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const { front, warnings } = await pair(queue);
+    const stream = `SHEAF_${tokenOf(queue)}`;
+    const { config } = await rig.api(`STREAM.INFO.${stream}`);
+    // As a disk that is full: the stream looks right, and stores nothing.
+    await rig.api(`STREAM.UPDATE.${stream}`, { ...config, max_msg_size: 1 });
+    await assert.rejects(front(2), {
+      code: "UNAVAILABLE",
+      message: /JetStream refuses the item: message size exceeds/,
+    });
+    await until(
+      () => /JetStream refuses items \(message size exceeds/.test(front.unavailableReason ?? ""),
+      "it says so",
+    );
+    await sleep(1500);
+    assert.notEqual(front.unavailableReason, undefined, "its probes are refused too");
+    await rig.api(`STREAM.UPDATE.${stream}`, config);
+    await until(() => front.unavailableReason === undefined, "no call was needed");
+    assert.equal(await front(3), 6);
+    assert.equal(times(warnings, /takes no items/), 1, warnings.join("\n"));
+    assert.equal(times(warnings, /takes items again, after \d+ ms/), 1, warnings.join("\n"));
+    await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).state.messages === 0, "no probe holds a place");
+  },
+);
+
+test("a NATS server that hangs for some seconds: both sides say so, and that it is over", { skip }, async () => {
+  const { front, warnings } = await pair(rig.newQueue());
+  rig.nats.pause();
+  try {
+    await until(() => front.unavailableReason !== undefined, "it says so");
+  } finally {
+    rig.nats.resume();
+  }
+  await until(() => front.unavailableReason === undefined, "it answers again");
+  assert.equal(await front(2), 4);
+  assert.equal(times(warnings, /takes no items, and is tried again: (NATS|JetStream) does not answer/), 1);
+  assert.equal(times(warnings, /takes items again/), 1);
+});
+
+test("an operator's limit of the items that are out at a time is taken back, with a warning", { skip }, async () => {
+  const queue = rig.newQueue();
+  const { front, warnings } = await pair(queue);
+  const consumer = `SHEAF_${tokenOf(queue)}.any-interactive`;
+  const limitOf = async (): Promise<unknown> => (await rig.api(`CONSUMER.INFO.${consumer}`)).config.max_ack_pending;
+  const { config } = await rig.api(`CONSUMER.INFO.${consumer}`);
+  await rig.api(`CONSUMER.DURABLE.CREATE.${consumer}`, {
+    stream_name: `SHEAF_${tokenOf(queue)}`,
+    config: { ...config, max_ack_pending: 1 },
+  });
+  assert.equal(await limitOf(), 1);
+  await until(async () => (await limitOf()) === -1, "it is taken back");
+  assert.equal(times(warnings, /any-interactive gave out at most 1 items at a time \(max_ack_pending\)/), 1);
+  assert.equal(await front(2), 4);
+});
+
+test("an operator pauses the queue: the front end says so until it goes on", { skip }, async (t) => {
+  const queue = rig.newQueue();
+  const { front } = await pair(queue);
+  const pauseUntil = new Date(Date.now() + 4000).toISOString();
+  for (const lane of ["immediate", "interactive", "bulk"]) {
+    const subject = `CONSUMER.PAUSE.SHEAF_${tokenOf(queue)}.any-${lane}`;
+    const reply = await rig.api(subject, { pause_until: pauseUntil }).catch(() => undefined);
+    if (reply?.paused !== true) return t.skip("nats-server 2.10 cannot pause a consumer");
+  }
+  const answer = front(2);
+  await until(() => /an operator has paused/.test(front.unavailableReason ?? ""), "it says so");
+  assert.equal(await answer, 4);
+  await until(() => front.unavailableReason === undefined, "it goes on");
+});
