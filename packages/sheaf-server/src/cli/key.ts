@@ -10,9 +10,7 @@ import { exitCode, newCommand, running, type RunCommand } from "./shared/command
 export const key: RunCommand = running(keyCommand, async (command, { stdout }) => {
   const [name] = command.processedArgs as [string];
   if (!isName(name) || name === ownKeyName)
-    throw new UsageError(
-      `NAME must be a text of 1 to 64 characters without control characters, and not ${ownKeyName}.`,
-    );
+    throw new UsageError(`NAME must have 1 to 64 characters without control characters, and not ${ownKeyName}.`);
   // 256 random bits: nobody guesses it, and nobody finds it by its hash.
   const made = `sheaf-${randomBytes(32).toString("base64url")}`;
   const entry: KeyEntry = { name, sha256: digestOf(made).toString("hex") };

@@ -17,14 +17,14 @@ export const proxy: RunCommand = running(proxyCommand, async (command) => {
   const { settings } = await configOf(command, proxyDefaults);
   const { upstream, apiKey } = settings;
   if (upstream === undefined)
-    throw new ConfigError("Say where requests go: --upstream https://api.openai.com/v1 (or UPSTREAM).");
+    throw new ConfigError("Name the upstream: --upstream https://api.openai.com/v1 (or UPSTREAM).");
   if (apiKey !== undefined)
     throw new ConfigError(
-      "API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on, or those of API_KEYS_FILE.",
+      "sheaf proxy does not use API_KEY: callers send the upstream's keys, which it forwards, or keys of API_KEYS_FILE.",
     );
   if ((settings.apiKeysFile === undefined) !== (settings.upstreamApiKey === undefined))
     throw new ConfigError(
-      "API_KEYS_FILE and UPSTREAM_API_KEY go together for sheaf proxy: callers send keys of the file, and the upstream gets its own.",
+      "sheaf proxy needs both API_KEYS_FILE and UPSTREAM_API_KEY, or neither: callers send keys of the file, and the upstream gets its own.",
     );
   const { createProxy } = await import("../proxy/proxy.ts");
   const gateway = await createProxy({ upstream, settings });

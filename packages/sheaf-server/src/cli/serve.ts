@@ -22,9 +22,9 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   const named = command.args.map((model) => ({ model, settings: {} }));
   const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
   if (settings.role !== "all" && settings.natsUrl === undefined)
-    throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
+    throw new ConfigError(`A ${settings.role} needs NATS_URL, the queue of its fleet.`);
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
-    throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
+    throw new ConfigError("A worker does not use GRPC_PORT: it takes items from the queue. Set it for gateways.");
   const served = withoutFolder(entries, settings);
   await refuseSharedNames(served.entries, served.folder);
   return serveModels(served, settings);
@@ -55,15 +55,17 @@ function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEn
   const folders = all.filter(({ model }) => isModelsFolder(model));
   const [folder, second] = folders;
   if (second !== undefined)
-    throw new ConfigError(`${folder!.model} and ${second.model} are folders of models; a server has one.`);
+    throw new ConfigError(`${folder!.model} and ${second.model} are both folders of models; a server takes one.`);
   if (folder?.name !== undefined)
-    throw new ConfigError(`${folder.model} is a folder of models, which have names of their own, got ${folder.name}.`);
+    throw new ConfigError(
+      `${folder.model} is a folder of models, whose names come from its files; remove the name ${folder.name}.`,
+    );
   if (folder !== undefined && settings.modelVersion !== undefined)
     throw new ConfigError(
-      "MODEL_VERSION names the version of one model; those of a folder are known by their content.",
+      "MODEL_VERSION cannot be combined with a folder of models, whose versions are known by their content.",
     );
   if (folder === undefined && settings.watch)
-    throw new ConfigError("WATCH needs a folder of models, such as: sheaf serve models/ --watch");
+    throw new ConfigError("WATCH needs a folder of models: sheaf serve models/ --watch");
   return { entries: all.filter((entry) => entry !== folder), folder };
 }
 

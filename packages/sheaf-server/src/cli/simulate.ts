@@ -266,7 +266,7 @@ async function costOf({
         batchWeight: padded === undefined ? "sum" : "padded",
       };
     throw new UsageError(
-      "say what a batch costs: --fixed 10 --per-item 0.3 (milliseconds, not both 0), or --cost FILE from sheaf tune --json.",
+      "state what a batch costs: --fixed 10 --per-item 0.3 (milliseconds, not both 0), or --cost FILE from sheaf tune --json.",
     );
   }
   if (fixed !== undefined || perItem !== undefined)

@@ -231,7 +231,7 @@ async function writeConfig(
 ): Promise<void> {
   const path = configPath(given);
   if (!advice.isSettled) {
-    stderr.write(`${path} is left as it is: nothing is settled.\n`);
+    stderr.write(`${path} was not changed: nothing is settled.\n`);
     return;
   }
   let earlier: unknown = {};
@@ -239,11 +239,11 @@ async function writeConfig(
     earlier = JSON.parse(await readFile(path, "utf8"));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-      throw new CommandFailure(`${path} is left as it is: ${(error as Error).message}`);
+      throw new CommandFailure(`${path} was not changed: ${(error as Error).message}`);
     }
   }
   if (typeof earlier !== "object" || earlier === null || Array.isArray(earlier)) {
-    throw new CommandFailure(`${path} is left as it is: it does not hold an object.`);
+    throw new CommandFailure(`${path} was not changed: it does not hold an object.`);
   }
   const { maxBatchSize, maxWaitMs } = advice;
   const settings = {

@@ -65,4 +65,4 @@ export function nameUser(request: FastifyRequest, user: unknown): void {
 }
 
 const forOperators = (path: string): Problem =>
-  new Problem("FORBIDDEN", `${path} is for operators: ask with a key that has "operator": true.`);
+  new Problem("FORBIDDEN", `${path} is for operators: use a key that has "operator": true.`);

@@ -74,6 +74,6 @@ export function itemsFromTemplate(template: string, seed: number): unknown[] {
 export function bodiesFromFile(path: string, text: string): string[] {
   if (!/\.(jsonl|ndjson)$/.test(path)) return [text];
   const lines = text.split("\n").filter((line) => line.trim() !== "");
-  if (lines.length === 0) throw new RangeError(`${path} has no line to send`);
+  if (lines.length === 0) throw new RangeError(`${path} holds no line`);
   return lines;
 }

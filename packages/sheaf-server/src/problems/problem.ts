@@ -135,14 +135,14 @@ function messageOfBatcher({ code, message, details }: BatcherError, deadline: st
     case "RUN_TIMEOUT":
       if (runTimeoutMs === undefined) return message;
       return (
-        `A batch of ${size as number} items ran longer than ${runTimeoutMs as number} ms (RUN_TIMEOUT_MS) and was given up. ` +
+        `A batch of ${size as number} items ran longer than ${runTimeoutMs as number} ms (RUN_TIMEOUT_MS) and was abandoned. ` +
         "Retry; if it happens again, the server needs a longer RUN_TIMEOUT_MS or a smaller MAX_BATCH_SIZE."
       );
     case "QUEUE_FULL":
       return "The queue is full. Retry later.";
     case "ITEM_TOO_LARGE":
       if (maxItemWeight === undefined) return message;
-      return `The input weighs ${weight as number}, more than one item may (${maxItemWeight as number}). Split it.`;
+      return `The input weighs ${weight as number}; the maximum of one input is ${maxItemWeight as number}. Split it.`;
     default:
       return message;
   }

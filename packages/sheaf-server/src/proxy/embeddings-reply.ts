@@ -30,4 +30,4 @@ export function embeddingsReply(reply: unknown): unknown {
 }
 
 const tooDeep = `is nested more than ${deepest} deep`;
-const wrong = (what: string): Problem => new Problem("UPSTREAM_ERROR", `The upstream's answer ${what}.`);
+const wrong = (what: string): Problem => new Problem("UPSTREAM_ERROR", `The upstream's reply ${what}.`);

@@ -73,7 +73,7 @@ async function alone(
     return await post(url, upstreamHeaders(headers, settings), String(body), { signal: either, maxReplyBytes });
   } catch (error) {
     if (signal!.aborted) throw clientClosedRequest();
-    if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream gave no answer within ${timeoutMs} ms.`);
+    if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream did not answer within ${timeoutMs} ms.`);
     throw error;
   }
 }

@@ -129,7 +129,7 @@ const full = (reason: string): Problem =>
   withoutStack(() => new Problem("QUEUE_FULL", `${reason}; retry in a second.`, { headers: { "retry-after": "1" } }));
 
 export function draining(): Problem {
-  return new Problem("DRAINING", "The proxy is shutting down; send the request to another one.", {
+  return new Problem("DRAINING", "The proxy is shutting down; send the request to another instance.", {
     headers: { "retry-after": "1", connection: "close" },
   });
 }

@@ -53,7 +53,7 @@ export async function passThrough(
       });
     } catch (error) {
       // Nothing was sent: reply-from takes no path that may still climb when it is decoded, such as `..%2f`.
-      throw new Problem("BAD_REQUEST", "The path must not have .. in it, also not encoded.", { cause: error });
+      throw new Problem("BAD_REQUEST", "The path must not contain .., encoded or not.", { cause: error });
     }
     return reply;
   };
@@ -76,7 +76,7 @@ function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> 
 function problemOfLoss(error: Error, { raw }: FastifyRequest, { runTimeoutMs }: Settings): Problem {
   if (raw.socket.destroyed) return clientClosedRequest();
   if ((error.cause as { code?: unknown } | undefined)?.code === "UND_ERR_HEADERS_TIMEOUT")
-    return new Problem("RUN_TIMEOUT", `The upstream gave no answer within ${runTimeoutMs} ms (RUN_TIMEOUT_MS).`);
+    return new Problem("RUN_TIMEOUT", `The upstream did not answer within ${runTimeoutMs} ms (RUN_TIMEOUT_MS).`);
   return unreachable(error);
 }
 

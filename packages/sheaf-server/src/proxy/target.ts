@@ -79,7 +79,7 @@ export function upstreamUrl(base: string, pathAndQuery: string): string {
   // An upstream may take an encoded slash for a slash.
   for (const read of [joined, joined.replaceAll(/%2f|%5c/gi, "/")])
     if (!isBelow(new URL(`${origin}/${read}`).pathname, prefix))
-      throw new Problem("BAD_REQUEST", "The path leads out of the upstream's base path.");
+      throw new Problem("BAD_REQUEST", "The path leaves the upstream's base path.");
   return `${origin}/${joined}${query === undefined ? "" : `?${query}`}`;
 }
 

@@ -66,12 +66,12 @@ export async function post(
     throw error instanceof Problem ? error : unreachable(error);
   }
   const limit = `${maxReplyBytes} bytes (UPSTREAM_MAX_REPLY_BYTES)`;
-  throw new Problem("UPSTREAM_ERROR", `The upstream's answer is larger than ${limit}; ask for less in one request.`);
+  throw new Problem("UPSTREAM_ERROR", `The upstream's reply is larger than ${limit}; request less at a time.`);
 }
 
 function replyOf({ status, headers }: Response, text: string): UpstreamReply {
   if (status < 200 || (status >= 300 && status < 400))
-    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${status}, which is not a valid answer.`);
+    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${status}, which is not a valid reply.`);
   return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
 }
 
@@ -104,7 +104,7 @@ async function textOf(body: Response["body"], maxBytes: number): Promise<string 
 export function jsonOfReply(reply: UpstreamReply): unknown {
   if (reply.status >= 400) throw new UpstreamError(reply);
   const json = jsonOrUndefined(reply.text);
-  if (json === undefined) throw new Problem("UPSTREAM_ERROR", "The upstream's answer is not JSON.");
+  if (json === undefined) throw new Problem("UPSTREAM_ERROR", "The upstream's reply is not JSON.");
   const { data, error } = (json ?? {}) as { data?: unknown; error?: unknown };
   // Some gateways answer 200 with an error inside.
   if (data === undefined && error !== undefined && error !== null)

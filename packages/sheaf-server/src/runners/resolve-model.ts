@@ -46,7 +46,9 @@ export function modelName(word: string): string {
 function workerModuleSpec(file: string): ModuleSpec {
   const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;
   if (file.endsWith("ts") && !canLoadTypeScript && !process.execArgv.some((flag) => flag.includes("strip-types"))) {
-    throw new Error(`${file}: this Node (${process.version}) loads no TypeScript; build it to .js and name that.`);
+    throw new Error(
+      `${file}: this Node (${process.version}) does not load TypeScript; compile it to .js and name that file.`,
+    );
   }
   return {
     name: modelName(file),

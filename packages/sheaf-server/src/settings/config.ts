@@ -99,7 +99,7 @@ function refuseThreads({ inferenceDevice, workerIsolation }: Asked): void {
   const device = devicesOf(inferenceDevice).find((candidate) => noThreadsBecause(candidate) !== undefined);
   if (device === undefined) return;
   throw new ConfigError(
-    `WORKER_ISOLATION thread cannot be combined with INFERENCE_DEVICE ${inferenceDevice}: ${noThreadsBecause(device)}. Leave it out, or set process.`,
+    `WORKER_ISOLATION thread cannot be combined with INFERENCE_DEVICE ${inferenceDevice}: ${noThreadsBecause(device)}. Unset it, or set process.`,
   );
 }
 
@@ -128,7 +128,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
     throw new ConfigError(`The config file ${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   if (typeof content === "object" && content !== null && !Array.isArray(content)) return { ...content };
-  throw new ConfigError(`The config file ${path} must give an object (a .js file: export default { … }).`);
+  throw new ConfigError(`The config file ${path} must hold an object (in a .js file: export default { … }).`);
 }
 
 function refuseUnknown(fromFile: Record<string, unknown>, file: string | undefined): void {

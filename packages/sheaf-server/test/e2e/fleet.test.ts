@@ -332,7 +332,7 @@ test(
       for (const role of ["gateway", "worker"]) {
         const wrong = start(t, role, { ...env, NATS_PASSWORD: "guess" });
         assert.equal(await wrong.ended, 1);
-        assert.match(wrong.output.stdout, /NATS refuses the connection/);
+        assert.match(wrong.output.stdout, /NATS refused the connection/);
       }
       const right = start(t, "all", { ...env, NATS_PASSWORD: "secret" });
       assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);

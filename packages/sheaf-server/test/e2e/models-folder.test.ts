@@ -147,8 +147,8 @@ test("what does not go with a folder of models is said at the start, with exit 2
   mkdirSync(models);
   const refused: [string[], Record<string, string>, RegExp][] = [
     [["mlp", "--watch"], {}, /WATCH needs a folder of models/],
-    [[models], { MODEL_VERSION: "1" }, /MODEL_VERSION names the version of one model/],
-    [[models, models], {}, /are folders of models; a server has one/],
+    [[models], { MODEL_VERSION: "1" }, /MODEL_VERSION cannot be combined with a folder of models/],
+    [[models, models], {}, /are both folders of models; a server takes one/],
   ];
   for (const [words, env, message] of refused) {
     const served = sheaf(t, ["serve", ...words, "--port", "0"], env);

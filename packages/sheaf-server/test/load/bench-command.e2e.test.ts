@@ -175,7 +175,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async (t) 
     [["--payload-file", "/nowhere/x.json"], /--payload-file cannot be read: ENOENT/],
     [["--header", "no colon"], /--header must be "name: value", got "no colon"/],
     [["--payload", "1", "--rate", "1000000"], /\/infer answered 404|requests in flight/],
-    [[], /does not say what to send: give --payload/],
+    [[], /does not describe its inputs: give --payload/],
     [["a", "b"], /too many arguments/],
   ];
   for (const [args, message] of cases) {

@@ -40,7 +40,7 @@ test("a template without a placeholder is one body; an unknown one is refused by
 test("a .jsonl file gives a body a line, any other file one body", () => {
   assert.deepEqual(bodiesFromFile("a.jsonl", '"a"\n\n"b"\n'), ['"a"', '"b"']);
   assert.deepEqual(bodiesFromFile("a.json", "[1,\n2]"), ["[1,\n2]"]);
-  assert.throws(() => bodiesFromFile("a.jsonl", "\n"), /a\.jsonl has no line to send/);
+  assert.throws(() => bodiesFromFile("a.jsonl", "\n"), /a\.jsonl holds no line/);
 });
 
 test("a header may replace ours, and cannot smuggle in a second request", () => {

@@ -199,7 +199,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
   const empty = join(folder, "empty.txt");
   writeFileSync(empty, "\n");
   const cases: [string[], RegExp][] = [
-    [[], /say what a batch costs: --fixed 10 --per-item 0\.3/],
+    [[], /state what a batch costs: --fixed 10 --per-item 0\.3/],
     [["--fixed", "0", "--per-item", "0"], /not both 0/],
     [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number from 0 to 86400000/],
     [["--cost", "/nowhere"], /--cost cannot be read: ENOENT/],

@@ -118,7 +118,7 @@ test("what the range does not support is not advised: exit 1, what is missing, a
   assert.equal(code, 1, err);
   assert.match(out, /: not settled\.\nNo single item was measured: add 1 to --sizes\.\n$/);
   assert.doesNotMatch(out, /MAX_BATCH_SIZE|BATCH:/);
-  assert.match(err, /sheaf\.config\.json is left as it is: nothing is settled/);
+  assert.match(err, /sheaf\.config\.json was not changed: nothing is settled/);
   assert.ok(!existsSync(config));
 });
 
@@ -204,7 +204,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     [[fixture("failing-worker"), "--order", "any"], /'any' is invalid. There are free, strict/],
     [["mlp", "--device", "tpu"], /must be auto, or cpu, webgpu, .* got "tpu"/],
     [["http://127.0.0.1:1", "--device", "cpu"], /--device is for a model: a server behind a URL has its own/],
-    [[fixture("sampleless-worker")], /does not say what to send: export const sample/],
+    [[fixture("sampleless-worker")], /does not describe its inputs: export const sample/],
   ];
   for (const [args, message] of cases) {
     const { code, err } = await run(...args);
@@ -234,8 +234,8 @@ test("--header goes with every request to a URL, also with those that ask what t
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/infer`;
   const without = await run(url, "--sizes", "4", "--max-time", "200ms");
-  assert.match(without.err, /does not say what to send/);
+  assert.match(without.err, /does not describe its inputs/);
   const { err } = await run(url, "--sizes", "4", "--max-time", "200ms", "--header", "authorization: Bearer k");
-  assert.doesNotMatch(err, /does not say what to send|answered 401/);
+  assert.doesNotMatch(err, /does not describe its inputs|answered 401/);
   assert.deepEqual([...asked].sort(), ["/infer", "/v1/models", "/v2/models/m"]);
 });

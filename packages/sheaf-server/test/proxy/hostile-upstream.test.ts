@@ -77,9 +77,9 @@ const notAnswers: readonly Case[] = [
   ["a number beyond every float", (r, inputs) => json(r, `{"data":[${inputs.map(() => `{"embedding":[1,-1e999]}`).join()}]}`), /not finite in data\[0\]\.embedding/],
   ["much beside its data", (r, inputs) => json(r, { data: vectors(inputs), note: "x".repeat(70_000) }), /more than 65536 characters beside its data/],
   ["an embedding nested too deep to be written", (r, inputs) => json(r, `{"data":[${inputs.map(() => `{"embedding":${deep(5_000)}}`).join()}]}`), /nested more than 500 deep/],
-  ["one vector twice", (r, inputs) => json(r, { data: [...vectors(inputs), ...vectors(inputs)] }), /cannot be matched/],
-  ["one index twice", (r, inputs) => json(r, { data: vectors(inputs).map((entry) => ({ ...entry, index: 0 })) }), /cannot be matched/],
-  ["indices that are not there", (r, inputs) => json(r, { data: vectors(inputs).map((entry) => ({ ...entry, index: 7e9 })) }), /cannot be matched/],
+  ["one vector twice", (r, inputs) => json(r, { data: [...vectors(inputs), ...vectors(inputs)] }), /cannot be assigned/],
+  ["one index twice", (r, inputs) => json(r, { data: vectors(inputs).map((entry) => ({ ...entry, index: 0 })) }), /cannot be assigned/],
+  ["indices that are not there", (r, inputs) => json(r, { data: vectors(inputs).map((entry) => ({ ...entry, index: 7e9 })) }), /cannot be assigned/],
   ["a connection that ends in the middle", (r) => { r.writeHead(200, { "content-length": "100" }).write("{"); setImmediate(() => r.destroy()); }, /cannot be reached/],
   ["101", (r) => r.socket!.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"), /cannot be reached/],
   ["what is not HTTP", (r) => r.socket!.end("SSH-2.0-OpenSSH\r\n"), /cannot be reached/],
@@ -142,7 +142,7 @@ test("no redirect is followed: the key goes to no other host", async (t) => {
     const [shared, alone] = await Promise.all([proxy.embed("a"), proxy.embed([])]);
     for (const reply of [shared, alone]) {
       assert.equal(reply.status, 502);
-      assert.match(reply.json.error.message, new RegExp(`answered ${status}, which is not a valid answer`));
+      assert.match(reply.json.error.message, new RegExp(`answered ${status}, which is not a valid reply`));
     }
     const passed = await fetch(`${proxy.url}/v1/models`, { headers: { authorization: "k" }, redirect: "manual" });
     assert.equal(passed.status, status, "another route's redirect is the client's to follow or not");

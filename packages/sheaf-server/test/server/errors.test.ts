@@ -63,7 +63,7 @@ const wrongRequests: readonly {
   { name: "a timeout of many digits", headers: { "x-request-timeout-ms": "99999999999" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /at most 30000 \(REQUEST_TIMEOUT_MS\)/, param: "X-Request-Timeout-Ms" },
   { name: "embeddings without a model", path: "/v1/embeddings", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^model must be the name of a model, got undefined/, param: "model" },
   { name: "embeddings of an unknown model", path: "/v1/embeddings", body: { model: "ada", input: "x" }, status: 404, code: "MODEL_NOT_FOUND", message: /no model "ada"/, param: "model" },
-  { name: "embeddings of a model that makes none", path: "/v1/embeddings", body: { model: "double", input: "x" }, status: 422, code: "INVALID_INPUT", message: /no text embeddings/, param: "model" },
+  { name: "embeddings of a model that makes none", path: "/v1/embeddings", body: { model: "double", input: "x" }, status: 422, code: "INVALID_INPUT", message: /does not embed texts/, param: "model" },
   { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /measure does not take token ids\. .*check_embedding_ctx_length=False/, param: "input" },
   { name: "embeddings of several texts as tokens", path: "/v1/embeddings", body: { model: "measure", input: [[1, 2], [3]] }, status: 422, code: "INVALID_INPUT", message: /check_embedding_ctx_length=False/, param: "input" },
   { name: "a number among texts", path: "/v1/embeddings", body: { model: "measure", input: ["a", 1] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text, got 1/, param: "input[1]" },
@@ -150,7 +150,7 @@ test("the messages of a server advise no option of the library", () => {
   assert.match(predicted, /its batch takes about 32 ms/);
   assert.match(run, /4 items ran longer than 60000 ms \(RUN_TIMEOUT_MS\)/);
   assert.match(full, /^The queue is full\. Retry later\.$/);
-  assert.match(large, /^The input weighs 9, more than one item may \(8\)\. Split it\.$/);
+  assert.match(large, /^The input weighs 9; the maximum of one input is 8\. Split it\.$/);
   for (const message of messages)
     assert.doesNotMatch(message, /\b(timeoutMs|runTimeoutMs|maxQueueSize|onQueueFull|maxBatchWeight)\b/);
 });

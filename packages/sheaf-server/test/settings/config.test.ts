@@ -115,7 +115,7 @@ test("threads that are asked for are refused with WebGPU, with the reason; by de
   for (const device of ["webgpu", "webgpu,cpu", "auto"]) {
     await assert.rejects(loadConfig({ environment: { ...threads, INFERENCE_DEVICE: device } }), {
       name: "ConfigError",
-      message: `WORKER_ISOLATION thread cannot be combined with INFERENCE_DEVICE ${device}: two threads that use WebGPU at once crash their process. Leave it out, or set process.`,
+      message: `WORKER_ISOLATION thread cannot be combined with INFERENCE_DEVICE ${device}: two threads that use WebGPU at once crash their process. Unset it, or set process.`,
     });
     await loadConfig({ environment: { INFERENCE_DEVICE: device } });
   }

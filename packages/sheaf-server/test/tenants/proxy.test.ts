@@ -220,7 +220,7 @@ test("a file of keys without the upstream's own key is refused, and the other wa
     assert.equal(await proxy(["--upstream", "http://127.0.0.1:1/v1", ...flags], streams), 2);
     assert.match(
       streams.err(),
-      /API_KEYS_FILE and UPSTREAM_API_KEY go together for sheaf proxy: callers send keys of the file/,
+      /sheaf proxy needs both API_KEYS_FILE and UPSTREAM_API_KEY, or neither: callers send keys of the file/,
     );
   }
 });

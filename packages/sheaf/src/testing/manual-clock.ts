@@ -79,7 +79,7 @@ class SteppedClock implements ManualClock {
 
   #forward(atMs: number): void {
     if (!(atMs >= this.#nowMs && atMs < Infinity)) {
-      throw new RangeError(`A clock goes forward to a moment: it is ${this.#nowMs} ms, got ${atMs}`);
+      throw new RangeError(`A clock only moves forward: it is at ${this.#nowMs} ms, got ${atMs}`);
     }
   }
 }

@@ -49,7 +49,7 @@ class JumpingClock implements VirtualClock {
     this.at(this.#nowMs + Math.max(0, delayMs), callback);
 
   readonly at = (atMs: number, callback: () => void): (() => void) => {
-    if (Number.isNaN(atMs)) throw new RangeError("A timer's moment must be a number of milliseconds, got NaN");
+    if (Number.isNaN(atMs)) throw new RangeError("The time of a timer must be a number of milliseconds, got NaN");
     const cancel = this.#timers.set(Math.max(atMs, this.#nowMs), callback);
     this.#start();
     return cancel;

@@ -83,7 +83,7 @@ test("groupKey keeps projects apart", async () => {
 
 test("a wrong client and more than Expo takes are refused at construction", () => {
   assert.throws(() => expoPush({} as any), /expoPush needs a client with sendPushNotificationsAsync/);
-  assert.throws(() => expoPush(client(), { maxBatchSize: 500 }), /RangeError: Expo takes at most 100 messages/);
+  assert.throws(() => expoPush(client(), { maxBatchSize: 500 }), /RangeError: Expo accepts at most 100 messages/);
 });
 
 test("multicast: equal messages share a request, each recipient has its own outcome", async () => {
@@ -132,7 +132,7 @@ test("invalid tickets: an error of the message, or of all, and nothing is sent a
   assert.equal(String((second as PromiseRejectedResult).reason), "PushError: Expo gave no ticket for the message.");
   assert.equal(partly.requests(), 1);
   const none = answering(undefined);
-  await assert.rejects(none.push(message("a")), /must give an array of tickets, got undefined/);
+  await assert.rejects(none.push(message("a")), /must return an array of tickets, got undefined/);
   assert.equal(none.requests(), 1);
   await assert.rejects(none.push(null as never), /a message has one recipient/);
 });

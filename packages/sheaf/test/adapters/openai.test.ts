@@ -61,7 +61,7 @@ test("a batch stays within the tokens of a request, and a text above its own lim
   ]);
   assert.match(
     assertCode(large, "ITEM_TOO_LARGE").message,
-    /the item weighs 9, more than one item may \(maxItemWeight 8\)/,
+    /the item weighs 9, and maxItemWeight is 8\./,
   );
   assertCode(larger, "ITEM_TOO_LARGE");
 });

@@ -126,7 +126,7 @@ test("what cannot be done in time is dropped before its deadline, and says so; t
     const { reason } = outcome as PromiseRejectedResult;
     assert.ok(reason instanceof BatcherError && reason.code === "TIMEOUT");
     assert.equal(reason.details.predicted, true);
-    assert.match(reason.message, /dropped before it ran: its batch takes about 10\.\d* ms.* 18 ms \(timeoutMs\)/);
+    assert.match(reason.message, /dropped before it ran: its batch would take about 10\.\d* ms.* 18 ms \(timeoutMs\)/);
   }
   assert.equal((third as PromiseRejectedResult).reason.details.predicted, false, "it ran, and was late as foreseen");
   const { items } = batcher.stats();

@@ -89,7 +89,7 @@ test("a manual clock stands still until it is advanced, then fires in order, eac
   assert.deepEqual([fired, clock.now(), clock.pending], [[], 6, 2]);
   clock.advanceTo(10);
   assert.deepEqual([fired, clock.now(), clock.pending, clock.nextAtMs()], [[7, 10], 10, 0, Infinity]);
-  assert.throws(() => clock.advance(-1), /A clock goes forward to a moment: it is 10 ms, got 9/);
+  assert.throws(() => clock.advance(-1), /A clock only moves forward: it is at 10 ms, got 9/);
   assert.throws(() => clock.advanceTo(Infinity), RangeError);
 });
 

@@ -91,7 +91,7 @@ export async function templateFor(
     flag === "--item"
       ? "--item '{{floats 768}}'"
       : `--payload '{"input": {{floats 768}}}' or --payload-file FILE (or --method GET)`;
-  throw new UsageError(`${origin} does not say what to send: give ${how}.`);
+  throw new UsageError(`${origin} does not describe its inputs: give ${how}.`);
 }
 
 /** How a server is asked what to send: with the headers of the load, a key perhaps. */

@@ -79,7 +79,7 @@ async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise
   const exported = isModule ? ((await import(spec.workerUrl.href)) as { sample?: unknown }).sample : undefined;
   if (exported !== undefined) return samplerOf(exported);
   throw new UsageError(
-    `${target} does not say what to send: ${"executor" in spec ? "give serve() a sample" : "export const sample (an item, or index => item)"}, or give --item.`,
+    `${target} does not describe its inputs: ${"executor" in spec ? "give serve() a sample" : "export const sample (an item, or index => item)"}, or give --item.`,
   );
 }
 

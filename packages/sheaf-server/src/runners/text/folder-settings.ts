@@ -131,7 +131,7 @@ function readModules(folder: string): readonly ListedModule[] {
   return list.map((entry: unknown) => {
     const { type = "", path = "" } = checkedFields(entry, "modules.json", where);
     if (typeof type !== "string" || typeof path !== "string" || !isInside(folder, path))
-      throw new Error(`${where}: type must be a name and path a folder inside of ${folder}.`);
+      throw new Error(`${where}: type must be a name and path a folder inside ${folder}.`);
     const name = type.split(".").at(-1) ?? "";
     if (!["Transformer", "Pooling", "Normalize", "Dense", "Dropout"].includes(name))
       throw new Error(
@@ -165,7 +165,7 @@ function vectorModules(
     if (type === "Pooling") return [poolingOf(join(folder, path))];
     if (type === "Dense") return [denseOf(join(folder, path))];
     if (type === "Dropout") return [];
-    if (type !== "Normalize") throw new Error(`${folder}/modules.json has a second ${type}, which is not served.`);
+    if (type !== "Normalize") throw new Error(`${folder}/modules.json has a second ${type}, which is not supported.`);
     // Older versions write no file for it.
     const where = join(folder, path, "config.json");
     const content = path === "" ? undefined : readJson(join(folder, path), "config.json");
@@ -174,7 +174,7 @@ function vectorModules(
   });
   if (task !== "embedding") {
     if (modules.length > 0)
-      throw new Error(`${folder}/modules.json has ${rest[0]!.type} after a classifier, which is not served.`);
+      throw new Error(`${folder}/modules.json has ${rest[0]!.type} after a classifier, which is not supported.`);
     return { modules: [], isPoolingGiven: false };
   }
   // Older folders, and conversions, may have the pooling and no list.
@@ -183,7 +183,7 @@ function vectorModules(
   const [pooling, ...others] = own;
   const isGiven = pooling?.type === "pooling";
   if (others.some(({ type }) => type === "pooling") || (!isGiven && own.some(({ type }) => type === "dense")))
-    throw new Error(`${folder}/modules.json must have Pooling right after Transformer, and once.`);
+    throw new Error(`${folder}/modules.json must have exactly one Pooling, right after Transformer.`);
   if (setting === undefined) {
     const mean: VectorModule = { type: "pooling", modes: ["mean"], includesPrompt: true };
     return { modules: isGiven ? own : [mean, ...own], isPoolingGiven: isGiven };
@@ -191,9 +191,7 @@ function vectorModules(
   const modes = setting.filter((word) => word !== "normalize") as PoolingMode[];
   if (isGiven) {
     if (pooling.modes.join() === modes.join()) return { modules: own, isPoolingGiven: true };
-    throw new Error(
-      `POOLING is ${setting.join()}, and the folder's own is ${pooling.modes.join()}: leave POOLING out.`,
-    );
+    throw new Error(`POOLING is ${setting.join()}, and the folder's own is ${pooling.modes.join()}: unset POOLING.`);
   }
   const isNormalized = setting.includes("normalize") || own.some(({ type }) => type === "normalize");
   return {
@@ -209,7 +207,7 @@ function vectorModules(
 function poolingOf(folder: string): VectorModule {
   const where = join(folder, "config.json");
   const content = readJson(folder, "config.json");
-  if (content === undefined) throw new Error(`${where} is missing: modules.json names it.`);
+  if (content === undefined) throw new Error(`${where} is missing, but modules.json names it.`);
   const fields = checkedFields(content, "Pooling: config.json", where);
   const { pooling_mode: mode, include_prompt: includesPrompt = true } = fields;
   const flags = Object.entries(poolingModes).filter(([, { flag }]) => fields[flag] === true);

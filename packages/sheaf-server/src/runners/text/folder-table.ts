@@ -207,13 +207,13 @@ export function readJson(folder: string, name: string): unknown {
  */
 export function checkedFields(content: unknown, file: FolderFile, where: string): Json {
   if (typeof content !== "object" || content === null || Array.isArray(content))
-    throw new Error(`${where} must be an object of JSON.`);
+    throw new Error(`${where} must be a JSON object.`);
   const { isStrict, fields } = folderTable[file];
   for (const [field, value] of Object.entries(content)) {
     const rule = Object.hasOwn(fields, field) ? fields[field] : undefined;
     if (rule === undefined) {
       if (!isStrict) continue;
-      throw new Error(`${where}: ${field} is not known, and could change results. Leave it out if it does not.`);
+      throw new Error(`${where}: ${field} is unknown and could change results. Remove it if it does not.`);
     }
     if (rule.use === "refused" && value !== null && !rule.accepts!(value))
       throw new Error(`${where}: ${field} ${JSON.stringify(value)} is not served: ${rule.says}.`);

@@ -40,7 +40,7 @@ export function textGraph({ inputMetadata, outputMetadata }: OnnxSession, settin
   if (ids === undefined) throw new Error(`${modelPath} has no input input_ids.`);
   const [batch, length] = ids.shape;
   if (typeof batch === "number" && batch > 1)
-    throw new Error(`${modelPath} takes exactly ${batch} texts a run; export it with a free batch axis.`);
+    throw new Error(`${modelPath} takes exactly ${batch} texts per run; export it with a dynamic batch axis.`);
   const feeders = inputs.map((input) => [input.name, feederOf(input, settings)] as const);
   return {
     ...outputOf(outputMetadata, settings),
@@ -138,7 +138,7 @@ function outputOf(
   const axes = output.shape.length;
   if (axes !== 2 && axes !== 3) throw new Error(`${modelPath}: ${output.name} has ${axes} axes; 2 or 3 are served.`);
   if (axes === 2 && modules.some(({ type }) => type === "dense"))
-    throw new Error(`${modelPath} gives ${output.name}, one vector a text: whether it is from before or after the Dense module is not known.`); // prettier-ignore
+    throw new Error(`${modelPath} gives ${output.name}, one vector per text: whether it precedes or follows the Dense module is unknown.`); // prettier-ignore
   return { output: output.name, gives: axes === 2 ? "vectors" : "token vectors" };
 }
 

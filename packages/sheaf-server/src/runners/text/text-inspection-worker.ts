@@ -28,7 +28,7 @@ async function inspect({ folder, modelFile, pooling, ...session }: TextInspectio
     const vectorLength = first?.vector?.length ?? 0;
     if (others.some(({ vector }) => (vector?.length ?? 0) !== vectorLength))
       throw new Error(
-        `${settings.modelPath}: ${model.graph.output} has another length for each text, as no embedding has`,
+        `${settings.modelPath}: ${model.graph.output} has a different length for each text; an embedding has one length`,
       );
     const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, session.maxBatchSize);
     const scoreCount = first?.scores?.length ?? settings.labels.length;

@@ -146,7 +146,7 @@ function erf(x: number): number {
 function readSafetensors(path: string): ReadonlyMap<string, Float32Array> {
   const file = readFileSync(path);
   const headerEnd = 8 + Number(file.length < 8 ? -1 : file.readBigUInt64LE(0));
-  if (!(headerEnd <= file.length && headerEnd >= 8)) throw new Error(`${path} is not a file of safetensors.`);
+  if (!(headerEnd <= file.length && headerEnd >= 8)) throw new Error(`${path} is not a safetensors file.`);
   const header = JSON.parse(file.toString("utf8", 8, headerEnd)) as Record<string, SafetensorsEntry>;
   const tensors = new Map<string, Float32Array>();
   for (const [name, { dtype, data_offsets: offsets }] of Object.entries(header)) {

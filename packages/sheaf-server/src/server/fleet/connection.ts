@@ -125,7 +125,7 @@ export class FleetConnection implements NatsConnection {
         const { name, message } = error as Error;
         // Where a process gets no processor for a moment, NATS names a timeout: its credentials may be right.
         if (/Authorization|Authentication|UserAuthentication/i.test(name) && !/timeout/i.test(message))
-          throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
+          throw new Error(`NATS refused the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
         this.#unavailableReason = `${message}${settingsAtFault(error, options)}`;

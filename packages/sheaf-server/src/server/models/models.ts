@@ -227,7 +227,7 @@ export class Models {
     const able = others.filter((one) => isOpen(one) || (one.current !== undefined && can(one.current.definition)));
     if (able.length > 1) {
       const names = able.map(({ name }) => name).join(", ");
-      throw new Problem("BAD_REQUEST", `Which model? Several can answer: ${names}. Name one of them.`, { param });
+      throw new Problem("BAD_REQUEST", `Several models can answer: ${names}. Name one in the request.`, { param });
     }
     const deployment = able[0] ?? named[0] ?? (others.length === 1 ? others[0] : undefined);
     if (deployment !== undefined) return deployment;
@@ -237,7 +237,7 @@ export class Models {
 }
 
 function draining(): Problem {
-  return new Problem("DRAINING", "The server is shutting down; send the request to another one.", {
+  return new Problem("DRAINING", "The server is shutting down; send the request to another instance.", {
     headers: { "retry-after": "1", connection: "close" },
   });
 }

@@ -111,7 +111,7 @@ const listOfTexts = (settings: Settings): Schema =>
 /** One invalid text refuses the request: no such reply has a place for an error beside vectors. */
 function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[] {
   if (!embedsTexts(model.definition))
-    throw new Problem("INVALID_INPUT", `${model.name} makes no text embeddings; use /infer/${model.name}.`, {
+    throw new Problem("INVALID_INPUT", `${model.name} does not embed texts; use /infer/${model.name}.`, {
       param: "model",
     });
   if (!Array.isArray(texts)) return [model.parse(texts, path)];

@@ -193,12 +193,12 @@ test("load and unload exist only with a key and a folder, and take nothing but a
     ["%2fetc%2fpasswd", 404, /There is no/],
     ["a.mjs", 404, /no model "a\.mjs" in the folder/],
     ["constructor", 404, /no model "constructor"/],
-    ["linked", 422, /linked\.mjs is a link that leads out of the folder/],
-    ["deep", 422, /deep\/model\.mjs is a link that leads out of the folder/],
+    ["linked", 422, /linked\.mjs is a link that leaves the folder/],
+    ["deep", 422, /deep\/model\.mjs is a link that leaves the folder/],
     ["two", 422, /two is two\.mjs and two\.py; give one of them another name/],
     ["both", 422, /has model\.py and model\.mjs; keep one of them/],
     ["d", 422, /has no model: name its file model\.onnx/],
-    ["1", 422, /1 is a number, which names a version/],
+    ["1", 422, /1 is a number, the name of a version/],
   ];
   for (const [name, status, message] of refused) {
     const reply = await server.load(name);
@@ -309,7 +309,7 @@ test("one load at a time: loads of one name that wait are one, an unload cancels
     code: "LOAD_FAILED",
     message: /a was unloaded while it loaded/,
   });
-  const waiting = assert.rejects(repository.load("b"), { message: /b was unloaded before its load began/ });
+  const waiting = assert.rejects(repository.load("b"), { message: /b was unloaded before it began to load/ });
   await until(() => existsSync(join(server.folder, ".never-waits")));
   assert.equal((await server.unload("b")).status, 200);
   assert.equal((await server.unload("a")).status, 200);
@@ -330,7 +330,7 @@ test("a request without a name never goes to another model because one was added
   server.put("alpha.mjs", answering("alpha"));
   await server.load("alpha");
   const { status, json } = await server.post("/infer", { input: "x" });
-  assert.deepEqual([status, json.error.message], [400, "Which model? Several can answer: ranker, alpha. Name one of them."]); // prettier-ignore
+  assert.deepEqual([status, json.error.message], [400, "Several models can answer: ranker, alpha. Name one in the request."]); // prettier-ignore
   await server.unload("ranker");
   assert.equal((await server.post("/infer", { input: "x" })).json.output, "alpha");
 });

@@ -156,7 +156,10 @@ test("a shutdown answers what is in, tells those who watch, ends streams, and re
   const { status, reply } = await running;
   assert.deepEqual([status, floatsOf(reply)], ["OK", [1, 2, 3]]);
   const [error] = await streamEnd;
-  assert.deepEqual([error.code, error.details], [14, "The server is shutting down; open a stream to another one."]);
+  assert.deepEqual(
+    [error.code, error.details],
+    [14, "The server is shutting down; open a stream to another instance."],
+  );
   assert.equal(await closed, true);
   assert.deepEqual(statuses, ["SERVING", "NOT_SERVING"]);
 });

@@ -120,7 +120,7 @@ export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataL
   const { maxBatchSize, batchScheduleFn, cacheKeyFn, cacheMap, policy } = options;
   if (typeof batchLoadFn !== "function") {
     throw new TypeError(
-      `DataLoader needs a function that takes an array of keys and promises an array of values, got ${describe(batchLoadFn)}`,
+      `DataLoader needs a function that takes an array of keys and returns a promise of an array of values, got ${describe(batchLoadFn)}`,
     );
   }
   checkNames(options, names);

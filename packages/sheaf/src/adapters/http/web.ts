@@ -22,7 +22,7 @@ export function respondWeb(responder: Responder): (request: Request) => Promise<
 const bodyUsed = new RequestError(
   500,
   "BODY_USED",
-  "The request's body has been read before it came to the batch endpoint: hand it on before anything parses it.",
+  "The request's body was read before the batch endpoint got it: call the endpoint before any body parser.",
 );
 
 const responseOf = ({ body, status, headers }: Reply): Response => new Response(body, { status, headers });

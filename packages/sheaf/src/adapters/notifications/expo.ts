@@ -83,7 +83,7 @@ export function expoPush<Message extends PushMessageLike>(
   }
   const { maxBatchSize = expoDefaults.maxBatchSize, concurrency, rateLimit, groupKey, ...rest } = options;
   if (maxBatchSize > expoDefaults.maxBatchSize) {
-    throw new RangeError(`Expo takes at most 100 messages a request: maxBatchSize is ${maxBatchSize}`);
+    throw new RangeError(`Expo accepts at most 100 messages per request: maxBatchSize is ${maxBatchSize}`);
   }
   const run = async (messages: Message[]): Promise<(PushTicket | Error)[]> => {
     let tickets: readonly PushTicketLike[];
@@ -94,7 +94,7 @@ export function expoPush<Message extends PushMessageLike>(
     }
     // They are sent, and their outcome is unknown: no reason to send them again.
     if (!Array.isArray(tickets))
-      throw new TypeError(`Expo's client must give an array of tickets, got ${describe(tickets)}`);
+      throw new TypeError(`Expo's client must return an array of tickets, got ${describe(tickets)}`);
     return tickets.map((ticket, i) => (ticket?.status === "ok" ? ticket : errorOf(ticket, messages[i])));
   };
   return createBatcher<Message, PushTicket>(run, {

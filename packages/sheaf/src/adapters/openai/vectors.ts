@@ -37,7 +37,7 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   if (known === inputs && data.length === inputs) return embeddings;
   throw new BatcherError(
     "RESULT_COUNT",
-    `The API gave ${data.length} vectors, ${known} of them for one of the ${inputs} inputs each: they cannot be matched.`,
+    `The API returned ${data.length} vectors, of which ${known} match one of the ${inputs} inputs: they cannot be assigned.`,
     { expected: inputs, got: data.length },
   );
 }

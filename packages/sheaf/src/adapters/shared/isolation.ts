@@ -116,7 +116,7 @@ class Isolation<In, Out> {
     const error = await this.#send(first, patiently, true);
     if (error !== undefined && count === 1) this.#fail(0, error);
     else if (error !== undefined) await this.find(error, first);
-    return this.#putBack(new Error(`${name}: the batch is larger than the service takes in one request.`));
+    return this.#putBack(new Error(`${name}: the batch is larger than the service accepts in one request.`));
   }
 
   /** Gives every item its result or its error. Throws where the rest goes back, or gets the error as a whole. */
@@ -294,7 +294,7 @@ class Isolation<In, Out> {
     const size = this.#sizeOf(part);
     if (!isFirst) {
       // Learned from another batch meanwhile.
-      if (!this.#isTry && part.length > 1 && limit.sizes.exceeds(size)) this.#putBack(new Error(`${name}: the service takes less in one request.`)); // prettier-ignore
+      if (!this.#isTry && part.length > 1 && limit.sizes.exceeds(size)) this.#putBack(new Error(`${name}: the service accepts less in one request.`)); // prettier-ignore
       for (let nowMs = clock.now(), atMs; (atMs = limit.partReadyAtMs(nowMs, part.length, size.tokens)) > nowMs; nowMs = clock.now()) await wait(atMs - nowMs, this.#handle, clock); // prettier-ignore
       this.#handle.countRun(part.length);
     }

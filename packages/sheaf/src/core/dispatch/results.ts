@@ -62,7 +62,7 @@ export function checkResults(
     throw new BatcherError(
       "RESULT_COUNT",
       `${name}: the batch function returned ${results.length} results for ${size} items. ` +
-        "Return one result per item, in the order of the items, those answered early too; put an Error in the place of an item " +
+        "Return one result per item, in the order of the items, including those answered early; put an Error in the place of an item " +
         "that failed.",
       { expected: size, received: results.length },
     );

@@ -30,7 +30,7 @@ export class StallWatch extends Alarm {
         ? "Every running batch has called this batcher: if its batch function waits for the answer, none of them ends."
         : "Does the batch function call its own batcher and wait for it?";
       warn(
-        `${name}: no progress for ${this.#forMs / 1000} s: items wait, and no slot is free. ${cause} ` +
+        `${name}: no progress for ${this.#forMs / 1000} s: items wait and no slot is free. ${cause} ` +
           "Set runTimeoutMs to bound a run.",
       );
     });

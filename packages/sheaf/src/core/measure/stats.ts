@@ -141,7 +141,7 @@ export class Subscribers {
       try {
         listener(record);
       } catch (error) {
-        this.#warn(`${this.#name}: a subscriber threw; its further errors are not reported.`, error);
+        this.#warn(`${this.#name}: a subscriber threw; further errors of it are not reported.`, error);
       }
     }
   }

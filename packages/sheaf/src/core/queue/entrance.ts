@@ -124,7 +124,7 @@ export class Entrance<In, Out> {
     if (weight > maxItemWeight) {
       throw new BatcherError(
         "ITEM_TOO_LARGE",
-        `${name}: the item weighs ${weight}, more than one item may (maxItemWeight ${maxItemWeight}). ` +
+        `${name}: the item weighs ${weight}, and maxItemWeight is ${maxItemWeight}. ` +
           "Split it, or raise maxItemWeight.",
         { weight, maxItemWeight },
       );

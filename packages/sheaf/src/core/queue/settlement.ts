@@ -184,7 +184,7 @@ function foreseenError(name: string, waitedMs: number, likelyMs: number): Batche
   const timeoutMs = round(waitedMs);
   return new BatcherError(
     "TIMEOUT",
-    `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms, too late for ${timeoutMs} ms ` +
+    `${name}: dropped before it ran: its batch would take about ${round(likelyMs)} ms, too long for ${timeoutMs} ms ` +
       '(timeoutMs). Raise timeoutMs, add capacity, or set maxQueueSize: "auto".',
     { timeoutMs, predicted: true, waiting: true, likelyMs },
   );

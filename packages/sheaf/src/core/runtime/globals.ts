@@ -127,5 +127,5 @@ export function warnOnce(): typeof warn {
 
 /** Our own bug, never the caller's: throws an error that names the expectation. */
 export function invariant(condition: boolean, expectation: string): asserts condition {
-  if (!condition) throw new Error(`Sheaf is broken: expected that ${expectation}. Please report this.`);
+  if (!condition) throw new Error(`Bug in Sheaf: expected that ${expectation}. Please report it.`);
 }

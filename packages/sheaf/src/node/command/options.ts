@@ -100,5 +100,5 @@ function checkJson(name: string, value: unknown): void {
   } catch {
     isJson = false;
   }
-  if (!isJson) throw new TypeError(`${name} must be something that JSON holds, got ${describe(value)}`);
+  if (!isJson) throw new TypeError(`${name} must be a JSON value, got ${describe(value)}`);
 }

@@ -105,8 +105,8 @@ export class Instances {
     const { name, loadTimeoutMs } = this.#options;
     const error = new BatcherError(
       "WORKER_CRASHED",
-      `${name}: a worker was not ready after ${loadTimeoutMs} ms (loadTimeoutMs) and was given up. ` +
-        "Find out why its load or warmUp does not return, or raise loadTimeoutMs.",
+      `${name}: a worker was not ready after ${loadTimeoutMs} ms (loadTimeoutMs) and was abandoned. ` +
+        "Check why its load or warmUp does not return, or raise loadTimeoutMs.",
       { instance: instance.id, loadTimeoutMs },
     );
     instance.loadError = error;

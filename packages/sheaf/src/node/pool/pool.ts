@@ -83,7 +83,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
         return reject(
           new BatcherError(
             "QUEUE_FULL",
-            `${this.#options.name}: ${maxWaiting} batches wait for a worker. Put a batcher before it.`,
+            `${this.#options.name}: ${maxWaiting} batches wait for a worker. Put a batcher in front of it.`,
             { waiting: maxWaiting },
           ),
         );

@@ -40,7 +40,7 @@ test("a result owns its memory: the message it came in can be reused", () => {
 
 test("undefined arrives; what cannot travel is refused by name", () => {
   assert.equal(decode(encode(undefined)), undefined);
-  assert.throws(() => encode(() => 1), { name: "TypeError", message: /function cannot travel/ });
+  assert.throws(() => encode(() => 1), { name: "TypeError", message: /function cannot be sent to another machine/ });
   assert.throws(() => encode(["\u0000binary:7:3"]), { name: "TypeError", message: /must not begin with/ });
   assert.throws(() => decode(Uint8Array.of(99)), { name: "TypeError", message: /same codec/ });
 });

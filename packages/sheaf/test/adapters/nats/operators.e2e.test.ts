@@ -65,9 +65,9 @@ test("a queue that the server refuses is reported, and one that it takes later i
     maxQueueBytes: 2 ** 50,
   });
   t.after(() => worker.drain());
-  const refused = /JetStream refuses SHEAF_test.*: insufficient storage.* A queue reserves maxQueueBytes \(\d+ bytes\)/;
+  const refused = /JetStream refused SHEAF_test.*: insufficient storage.* A queue reserves maxQueueBytes \(\d+ bytes\)/;
   await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
-  const warned = /cannot be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
+  const warned = /cannot be used, and is tried again: JetStream refused SHEAF_test.*: insufficient storage/;
   await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");
   assert.deepEqual(front.workers(), [], "a worker without a queue does not serve");
   await assert.rejects(front(1), { code: "UNAVAILABLE" });
@@ -184,7 +184,7 @@ test("a worker that may not subscribe to cancellations says so, and serves", { s
   await worker.ready();
   await front.ready();
   assert.equal(await front(1), 2);
-  assert.match(String(mock.calls[0]!.arguments[0]), /NATS refuses the subscription to sheaf\.q\.cancel/);
+  assert.match(String(mock.calls[0]!.arguments[0]), /NATS refused the subscription to sheaf\.q\.cancel/);
   await worker.drain();
   await front.close();
 });
@@ -194,7 +194,7 @@ test("a side that may not listen to its own subjects says which", { skip }, asyn
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("withoutInbox"), headers, queue: "q" });
   await until(() => front.unavailableReason !== undefined, "it says so");
-  assert.match(front.unavailableReason!, /NATS refuses the subscription to _INBOX\.\w+\.\* .*start this process again/);
-  assert.match(String(mock.calls[0]!.arguments[0]), /refuses the subscription/);
+  assert.match(front.unavailableReason!, /NATS refused the subscription to _INBOX\.\w+\.\* .*restart this process/);
+  assert.match(String(mock.calls[0]!.arguments[0]), /refused the subscription/);
   await front.close({ graceMs: 0 });
 });

@@ -159,10 +159,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     delete process.env["SHEAF_TEST_SECRET"];
     assert.deepEqual(values, [null, "set", process.env["HOME"] ?? null]);
     await call.close();
-    assert.throws(
-      () => workerCommand({ command: "python3", data: 1n }),
-      /data must be something that JSON holds, got 1/,
-    );
+    assert.throws(() => workerCommand({ command: "python3", data: 1n }), /data must be a JSON value, got 1/);
     assert.throws(() => workerCommand({ command: "" }), /command must be a non-empty string, got ""/);
     assert.throws(() => workerCommand({ command: "x", arg: [] } as never), /unknown option arg; did you mean args\?/);
   });

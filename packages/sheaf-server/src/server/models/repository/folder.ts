@@ -56,7 +56,7 @@ export async function findModel(root: string, name: string, paths: readonly stri
   if (paths.length > 1)
     throw new Error(`${name} is ${paths.map((one) => basename(one)).join(" and ")}; give one of them another name.`);
   if (isVersion(name))
-    throw new Error(`${name} is a number, which names a version: it belongs in the folder of its model.`);
+    throw new Error(`${name} is a number, the name of a version: move it into the folder of its model.`);
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory() !== true) {
     const signature = await signatureOf(root, await withWeights(path));
@@ -109,7 +109,7 @@ async function signatureOf(root: string, paths: readonly string[]): Promise<stri
   for (const path of paths) {
     const real = await realpath(path);
     if (real !== realRoot && !real.startsWith(realRoot + sep))
-      throw new Error(`${relative(root, path)} is a link that leads out of the folder of models.`);
+      throw new Error(`${relative(root, path)} is a link that leaves the folder of models.`);
     const { size, mtimeMs, ino } = await stat(path);
     const isFolder = (await lstat(path)).isDirectory();
     lines.push(isFolder ? path : `${path} ${size} ${mtimeMs} ${ino}`);

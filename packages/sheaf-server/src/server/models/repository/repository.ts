@@ -119,7 +119,7 @@ export class FolderRepository {
 
   #enqueue(name: string): WaitingLoad {
     const load = async (): Promise<void> => {
-      if (waiting.isCancelled) throw new Problem("LOAD_FAILED", `${name} was unloaded before its load began.`);
+      if (waiting.isCancelled) throw new Problem("LOAD_FAILED", `${name} was unloaded before it began to load.`);
       this.#waiting.delete(name);
       await this.#leaving.get(name)?.catch(() => undefined);
       this.#refuseDraining();
@@ -154,7 +154,7 @@ export class FolderRepository {
       },
       load: async (signal, learn) => {
         const paths = (await modelsIn(this.folder)).get(name);
-        if (paths === undefined) throw new Error(`${name} is not in the folder of models any more.`);
+        if (paths === undefined) throw new Error(`${name} is no longer in the folder of models.`);
         const finding = findModel(this.folder, name, paths);
         this.#loadedFiles.set(name, await filesOrWhyNot(finding));
         found = await finding;
@@ -173,7 +173,7 @@ export class FolderRepository {
     if (models.has(name)) {
       if (!this.#models.deployments.some((deployment) => deployment.name === name) || this.#deployments.has(name))
         return;
-      throw new Problem("LOAD_FAILED", `${name} is served from outside the folder of models already.`);
+      throw new Problem("LOAD_FAILED", `${name} is already served from outside the folder of models.`);
     }
     const message = `There is no model ${JSON.stringify(name.slice(0, 100))} in the folder of models.`;
     throw new Problem("MODEL_NOT_FOUND", message, { param: "model" });

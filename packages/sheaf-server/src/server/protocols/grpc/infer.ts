@@ -126,13 +126,16 @@ function stream(
   call.once("end", () => {
     if (!isOver) void lastReply.then(() => end());
   });
-  return () => end(new Problem("DRAINING", "The server is shutting down; open a stream to another one."));
+  return () => end(new Problem("DRAINING", "The server is shutting down; open a stream to another instance."));
 
   /** Resolves once the client's window had room for it: one that does not read gets no more, and then none. */
   async function taken(message: object): Promise<void> {
     if (controller.signal.aborted) return;
     const { replyTimeoutMs } = context.models.settings;
-    const unread = new Problem("REQUEST_TIMEOUT", `No reply was read for ${replyTimeoutMs} ms (REPLY_TIMEOUT_MS).`);
+    const unread = new Problem(
+      "REQUEST_TIMEOUT",
+      `The client read no reply for ${replyTimeoutMs} ms (REPLY_TIMEOUT_MS).`,
+    );
     const timer = setTimeout(() => end(unread), replyTimeoutMs);
     await new Promise<void>((resolve) => void call.write(message, () => resolve()));
     clearTimeout(timer);

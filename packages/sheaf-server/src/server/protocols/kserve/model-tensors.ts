@@ -170,5 +170,5 @@ function commonShape(name: string, results: readonly unknown[]): number[] {
   const shapes = results.map((result) => Array.from((result as Record<string, Int32Array>)[`shape:${name}`]!));
   const [shape = []] = shapes;
   if (shapes.every((other) => other.join() === shape.join())) return shape;
-  throw new Problem("INVALID_INPUT", `${name} has another shape for each row; send these rows one by one.`);
+  throw new Problem("INVALID_INPUT", `${name} has rows of different shapes; send these rows one by one.`);
 }

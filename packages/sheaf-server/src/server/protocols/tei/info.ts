@@ -12,7 +12,7 @@ export function infoOf(models: Models): object {
   const runsOnTei = (definition: ModelDefinition): boolean => ranksTexts(definition) || classifies(definition);
   const model = models.take(undefined, "model", runsOnTei);
   if (!runsOnTei(model.definition))
-    throw new Problem("MODEL_NOT_FOUND", "No model here embeds, ranks or classifies texts; see /v1/models.");
+    throw new Problem("MODEL_NOT_FOUND", "No model on this server embeds, ranks or classifies texts; see /v1/models.");
   const { name, definition, settings, maxBatchSize } = model;
   const maxInputLength = ("maxTokens" in definition.input && definition.input.maxTokens) || settings.maxTextChars;
   return {

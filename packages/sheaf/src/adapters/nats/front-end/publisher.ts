@@ -171,7 +171,7 @@ export class Publisher {
 
   #refusalOf(error: ApiError): Error {
     const { description } = error;
-    if (!isFull(error)) return unavailable(`${this.#name}: JetStream refuses the item: ${description}.`);
+    if (!isFull(error)) return unavailable(`${this.#name}: JetStream refused the item: ${description}.`);
     const { maxQueueSize, maxQueueBytes } = this.#settings;
     const full = /per subject/.test(description)
       ? `the lane is full (${maxQueueSize} items)`

@@ -259,13 +259,13 @@ function deadStreamConfig(
 
 function refused(what: string, error: ApiError): NatsQueueError {
   if (isLeaderless(error)) return new NatsQueueError("UNAVAILABLE", `${what}: ${electing} (${error.description}).`);
-  return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${error.description}.`);
+  return new NatsQueueError("UNAVAILABLE", `JetStream refused ${what}: ${error.description}.`);
 }
 
 const withoutRoom = ({ maxQueueBytes }: QueueSettings, name: string, { description }: ApiError): NatsQueueError =>
   new NatsQueueError(
     "UNAVAILABLE",
-    `JetStream refuses ${name}: ${description}. A queue reserves maxQueueBytes (${maxQueueBytes} bytes): give nats-server ` +
+    `JetStream refused ${name}: ${description}. A queue reserves maxQueueBytes (${maxQueueBytes} bytes): give nats-server ` +
       "a larger max_file_store or max_memory_store, or the queue fewer bytes.",
   );
 

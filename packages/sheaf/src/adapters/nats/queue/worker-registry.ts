@@ -38,7 +38,7 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   // Part of subjects: a forged one could name any subject.
   const isRoute = typeof route === "string" && /^[\da-z]{1,32}$/.test(route);
   if (!numbers || !texts || !isRoute || typeof isServing !== "boolean")
-    throw new TypeError("It is not a heartbeat of a worker.");
+    throw new TypeError("It is not a worker's heartbeat.");
   return heartbeat as unknown as WorkerInfo;
 }
 

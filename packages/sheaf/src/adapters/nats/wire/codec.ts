@@ -30,7 +30,7 @@ export const binaryCodec: Codec = {
     const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
       return replaced((this as Record<string, unknown>)[key], held, parts);
     });
-    if (json === undefined) throw new TypeError(`A ${typeof value} cannot travel to another machine.`);
+    if (json === undefined) throw new TypeError(`A ${typeof value} cannot be sent to another machine.`);
     const text = encoder.encode(json);
     if (parts.length === 0) return withKind(Kind.json, [text]);
     const length = new Uint8Array(4);
@@ -52,7 +52,7 @@ export const binaryCodec: Codec = {
       case Kind.jsonWithBinary:
         return decodeParts(rest);
       default:
-        throw new TypeError(`No such kind of value: ${bytes[0]}. Both sides of a queue must run the same codec.`);
+        throw new TypeError(`Unknown kind of value: ${bytes[0]}. Both sides of a queue must use the same codec.`);
     }
   },
 };

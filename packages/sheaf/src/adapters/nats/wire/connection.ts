@@ -116,7 +116,7 @@ export class QueueConnection {
   /** The client has ended the subscription, and does not try again. */
   #refused(subject: string, { message }: Error, need: "essential" | "optional"): void {
     if (this.#isLeft || this.#connection.isClosed()) return;
-    const refusal = `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
+    const refusal = `NATS refused the subscription to ${subject} (${message}). Allow it and restart this process.`;
     if (need === "essential") this.refusal ??= refusal;
     this.#warn(`sheaf: ${refusal}`);
   }

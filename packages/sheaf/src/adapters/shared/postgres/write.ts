@@ -82,6 +82,6 @@ export async function runStatement(
 
 const noRow = (table: Table): Error =>
   new Error(
-    `${table.name} returned no row for this one: a trigger skipped it or changed its key. ` +
+    `${table.name} returned no row for this item: a trigger skipped it or changed its key. ` +
       "With `returning: []` no row is expected.",
   );
