@@ -55,7 +55,7 @@ test(
     await rig.api(`STREAM.UPDATE.${stream}`, { ...config, max_msg_size: 1 });
     await assert.rejects(front(2), {
       code: "UNAVAILABLE",
-      message: /JetStream refuses the item: message size exceeds/,
+      message: /JetStream refused the item: message size exceeds/,
     });
     await until(
       () => /JetStream refuses items \(message size exceeds/.test(front.unavailableReason ?? ""),
