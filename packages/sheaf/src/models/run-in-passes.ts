@@ -1,4 +1,4 @@
-import { checkResults } from "../core/dispatch/results.ts";
+import { checkResults } from "../core/dispatch/run.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import type { PassCost } from "./pass-cost.ts";
 import { planPasses, type PassLimits } from "./plan-passes.ts";

@@ -1,4 +1,4 @@
-import { checkResults } from "../core/dispatch/results.ts";
+import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchContext, Executor, RunHandle } from "../core/contract/executor.ts";
 import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";

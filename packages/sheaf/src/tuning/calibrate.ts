@@ -1,6 +1,6 @@
 import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
-import { checkResults } from "../core/dispatch/results.ts";
+import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchFunction, Executor } from "../core/contract/executor.ts";
 import { BaseRunHandle } from "../core/contract/base-run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";

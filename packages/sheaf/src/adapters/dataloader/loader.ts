@@ -1,6 +1,6 @@
 import { assembleBatcher } from "../../core/assemble-batcher.ts";
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
-import { checkResults } from "../../core/dispatch/results.ts";
+import { checkResults } from "../../core/dispatch/run.ts";
 import { greedy, type BatchContext, type Batcher, type BatcherStats } from "../../index.ts";
 import type { BatchResults } from "../../core/contract/executor.ts";
 import { describe } from "../../shared/describe.ts";

@@ -1,6 +1,6 @@
 import { runHandleOf, type BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
-import { checkResults } from "../../core/dispatch/results.ts";
+import { checkResults } from "../../core/dispatch/run.ts";
 import type { Clock } from "../../core/runtime/clock.ts";
 import { warnOnce } from "../../core/runtime/globals.ts";
 import type { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";

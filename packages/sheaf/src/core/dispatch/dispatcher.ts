@@ -3,13 +3,12 @@ import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/pol
 import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
-import { resultsInOrder } from "./results.ts";
+import { resultsInOrder, Run, type RunFacts } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
 import { putBack } from "./put-back.ts";
 import type { Throttle } from "./rate-limit.ts";
-import { Run, type RunFacts } from "./run.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";

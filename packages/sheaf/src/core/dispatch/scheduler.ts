@@ -4,9 +4,8 @@ import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Alarm, type Clock } from "../runtime/clock.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
-import type { Decisions } from "./decision.ts";
+import { type Decisions, started, type Launcher } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { started, type Launcher } from "./launcher.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 

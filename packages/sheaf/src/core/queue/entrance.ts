@@ -1,10 +1,9 @@
 import type { Admission, Arrival, Terms } from "./admission.ts";
-import { Chunk, type Settler, type ItemRef } from "./chunk.ts";
+import { Chunk, type Settler, type ItemRef, type Epoch } from "./chunk.ts";
 import type { Group } from "./group.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
-import type { Epoch } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
 import type { OrderKey } from "./order-keys.ts";

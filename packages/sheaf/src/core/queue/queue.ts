@@ -1,6 +1,5 @@
 import { BlockedCalls, Group, type LaneQueue } from "./group.ts";
-import { Chunk, type ChunkList, type ItemRef, type Settler } from "./chunk.ts";
-import { Epochs, type Epoch } from "./epoch.ts";
+import { Chunk, type ChunkList, type ItemRef, type Settler, Epochs, type Epoch } from "./chunk.ts";
 import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
 import { defaults } from "../contract/options.ts";

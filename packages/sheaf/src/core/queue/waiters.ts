@@ -1,7 +1,6 @@
 import type { Admission, Arrival, Terms } from "./admission.ts";
 import type { Entrance } from "./entrance.ts";
-import { reject, type Settler } from "./chunk.ts";
-import type { Epoch } from "./epoch.ts";
+import { reject, type Settler, type Epoch } from "./chunk.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
 import { mayHold, type Account } from "./tenants.ts";

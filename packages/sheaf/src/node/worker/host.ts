@@ -1,4 +1,4 @@
-import { checkResults } from "../../core/dispatch/results.ts";
+import { checkResults } from "../../core/dispatch/run.ts";
 import { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../contract/define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
