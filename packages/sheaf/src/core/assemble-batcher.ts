@@ -5,8 +5,8 @@ import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
 import { settingsOf } from "./contract/settings.ts";
-import { Decisions, Launcher } from "./dispatch/decision.ts";
-import { Dispatcher } from "./dispatch/dispatcher.ts";
+import { Caution, Decisions, Launcher } from "./dispatch/decision.ts";
+import { Dispatcher, type BatchRun } from "./dispatch/dispatcher.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
 import { LoadShedding } from "./dispatch/load-shedding.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
@@ -24,7 +24,6 @@ import { lateGate } from "./queue/late-gate.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
 import { callable } from "./wrap-batcher.ts";
-import { executorOf } from "./wrap-executor.ts";
 import type { Policy } from "../policies/policy.ts";
 
 /**
@@ -46,23 +45,26 @@ export function assembleBatcher<In, Out>(
   const fixedBy = typeof run === "function" || options?.concurrency !== undefined ? "option" : "slots";
   const settings = settingsOf(run, options, defaultPolicy, learned);
   const { clock, maxBatchSize, name, weigh } = settings;
-  const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run) : run;
+  const executor = typeof run === "function" ? undefined : run;
+  // A batch function is called as a function, so that `this` is undefined in it.
+  const batchRun: BatchRun<In> = typeof run === "function" ? run : (items, handle) => run.run(items, handle);
 
   const queue = new Queue<In>(settings);
-  const settlement = new Settlement<In>(settings, queue);
+  const settlement = new Settlement<In>(clock, queue);
   const alone = weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
   const cost = learned === undefined ? alone : new CrowdedCost(alone, learned.contention);
   const admission = new Admission<In, Out>(settings, queue, settlement, cost);
   const entrance = new Entrance<In, Out>(settings, admission, queue, settlement, cost);
 
   const throttle = new Throttle(settings);
-  const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, queue, throttle);
+  const dispatcher = new Dispatcher<In, Out>(batchRun, executor, settings, settlement, queue, throttle);
   const overload =
     settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, settlement, cost);
   const demand = new Demand(settlement);
   const next = new NextBatch<In>(settings, queue, overload);
-  const shedding = new LoadShedding<In, Out>(settings, settlement, queue, cost);
-  const decisions = new Decisions<In, Out>(settings, queue, next, dispatcher, shedding, cost);
+  const caution = new Caution<In, Out>(settings, queue, cost);
+  const shedding = new LoadShedding<In, Out>(settings, queue, cost, caution);
+  const decisions = new Decisions<In, Out>(settings, queue, next, dispatcher, shedding, caution, cost);
   const launcher = new Launcher<In, Out>(settings, queue, next, decisions, dispatcher, throttle, demand);
   const scheduler = new Scheduler<In, Out>(
     settings,
@@ -74,18 +76,18 @@ export function assembleBatcher<In, Out>(
     overload,
     stallWarningMs,
   );
-  for (const part of [settlement, throttle, dispatcher]) part.scheduler = scheduler;
+  for (const part of [queue.cancellation, throttle, dispatcher]) part.scheduler = scheduler;
 
   const statistics = new Statistics(settings, cost, weigh === undefined ? undefined : throttle);
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
     admission.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
   if (learned !== undefined) dispatcher.learners.push(learned.watching(dispatcher, queue, maxBatchSize));
-  dispatcher.learners.push(shedding);
+  dispatcher.learners.push(caution);
   // In this order: a policy and a subscriber see what the batch has taught.
   dispatcher.observers.push(decisions, statistics, demand, subscribers);
 
-  const lifecycle = new Lifecycle<In, Out>(settings, queue, admission, settlement, dispatcher, scheduler, executor);
+  const lifecycle = new Lifecycle<In, Out>(settings, queue, admission, dispatcher, scheduler, executor);
   const calls = callsOf(settings, queue, admission, entrance, scheduler);
   const { settleDetailed, many, settle, map } = listsOf(settings, queue, admission, entrance, scheduler, calls);
   // One by one: a spread takes as long as the rest of making a batcher.
@@ -105,7 +107,7 @@ export function assembleBatcher<In, Out>(
         name,
         queued: queue.size,
         inFlight: dispatcher.inFlight,
-        concurrency: { now: settings.concurrency, cause: learned?.cause ?? fixedBy },
+        concurrency: { now: settings.slots.limit, cause: learned?.cause ?? fixedBy },
         bisectRuns: dispatcher.bisectRuns,
         abandonedRuns: dispatcher.abandonedRuns,
         rateLimit: settings.rateLimit === undefined ? null : throttle.seat!.stats(nowMs),
@@ -117,12 +119,12 @@ export function assembleBatcher<In, Out>(
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
     capacity: {
       maxBatchSize,
-      concurrency: learned === undefined ? settings.concurrency : mostConcurrency,
+      concurrency: learned === undefined ? settings.slots.limit : mostConcurrency,
     },
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 
-  lifecycle.begin(typeof run === "function" ? undefined : warmedUp(executor, cost));
+  lifecycle.begin(executor && warmedUp(executor, cost));
   const load = () => ({ queued: queue.size, inFlight: dispatcher.inFlight });
   return callable<In, Out>(calls.call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
 }

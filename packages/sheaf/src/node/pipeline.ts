@@ -1,7 +1,7 @@
 import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchContext, Executor, RunHandle } from "../core/contract/executor.ts";
 import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts";
-import { executorOf } from "../core/wrap-executor.ts";
+import { executorOf } from "../core/executors.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
 /** A batch function with positional results: a stage's output belongs to an item by its place alone. */

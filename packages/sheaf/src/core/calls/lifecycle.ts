@@ -2,7 +2,6 @@ import type { Dispatcher } from "../dispatch/dispatcher.ts";
 import type { Scheduler } from "../dispatch/scheduler.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Settlement } from "../queue/settlement.ts";
 import type { Settings } from "../contract/settings.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
@@ -15,25 +14,22 @@ export class Lifecycle<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #admission: Admission<In, Out>;
-  readonly #settlement: Settlement<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
-  readonly #executor: Pick<Executor<In, Out>, "close">;
+  readonly #executor: Pick<Executor<In, Out>, "close"> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
     admission: Admission<In, Out>,
-    settlement: Settlement<In>,
     dispatcher: Dispatcher<In, Out>,
     scheduler: Scheduler<In, Out>,
-    executor: Pick<Executor<In, Out>, "close">,
+    executor: Pick<Executor<In, Out>, "close"> | undefined,
   ) {
     this.#settings = settings;
     this.#queue = queue;
     this.#admission = admission;
-    this.#settlement = settlement;
     this.#dispatcher = dispatcher;
     this.#scheduler = scheduler;
     this.#executor = executor;
@@ -96,7 +92,7 @@ export class Lifecycle<In, Out> {
     await this.drain();
     await this.#dispatcher.answeringRunsEnded();
     this.#scheduler.stop();
-    await this.#executor.close();
+    await this.#executor?.close();
     this.#dispatcher.stopTimers();
   }
 
@@ -110,7 +106,7 @@ export class Lifecycle<In, Out> {
     this.#admission.waiters?.rejectAll(error);
     this.#queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) this.#settlement.withdraw(chunk, i, error, "rejected");
+        while (chunk.settlers[i] !== undefined) this.#queue.cancellation.withdraw(chunk, i, error, "rejected");
       }
     });
   }

@@ -59,7 +59,7 @@ export function listsOf<In, Out>(
         { ...callOptions },
         {
           get window() {
-            return Math.min(queue.maxSize, settings.maxBatchSize * (settings.concurrency + 1));
+            return Math.min(queue.maxSize, settings.maxBatchSize * (settings.slots.limit + 1));
           },
           aborts: queue.cancellation.aborts,
           hasRoom: () => admission.hasRoom(),

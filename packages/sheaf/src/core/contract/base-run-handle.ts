@@ -1,4 +1,4 @@
-import type { BatchContext, RunPart, RunHandle } from "./executor.ts";
+import type { BatchContext, RunPart } from "./executor.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
 import { check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
@@ -139,34 +139,3 @@ export class BaseRunHandle implements RunPart {
 /** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
 export const runHandleOf = (context: Pick<BatchContext, "batchId" | "size" | "signal">): BaseRunHandle =>
   context instanceof BaseRunHandle ? context : new BaseRunHandle(context.batchId, context.size, context.signal);
-
-/** Options of `runHandle`. */
-export interface RunHandleOptions {
-  /** Items in the batch; integer >= 1. */
-  readonly size: number;
-  /**
-   * Id of the batch.
-   * @default 1
-   */
-  readonly batchId?: number | undefined;
-  /**
-   * Aborting it aborts the run.
-   * @default none: the run's signal never aborts
-   */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** The handle of a run without a batcher. */
-export interface ManualRunHandle extends RunHandle {
-  /** The run time that the executor reported, in milliseconds; undefined if it reported none. */
-  readonly runMs: number | undefined;
-}
-
-/**
- * A handle to run an executor by hand, without a batcher: reports about dispatch then have no effect.
- * @example
- * const results = await executor.run(items, runHandle({ size: items.length }));
- */
-export function runHandle({ size, batchId = 1, signal }: RunHandleOptions): ManualRunHandle {
-  return new BaseRunHandle(batchId, size, signal);
-}

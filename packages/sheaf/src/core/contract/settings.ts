@@ -20,6 +20,7 @@ import {
 } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../runtime/clock.ts";
+import type { BatcherCapacity } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, firstConcurrency, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
 import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
@@ -31,7 +32,8 @@ export interface Settings<In, Out> extends Omit<
 > {
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
-  readonly concurrency: number;
+  /** How many batches may be in flight: its `limit` changes where the number is learned, or an executor gets or loses slots. */
+  readonly slots: { readonly limit: number };
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
   readonly prefetch: number;
   readonly maxQueueSize: number | "auto";
@@ -66,10 +68,7 @@ export function settingsOf<In, Out>(
   return {
     maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
-    // Not the number of now: an executor may get more slots, or lose some.
-    get concurrency() {
-      return concurrency ?? (typeof run === "function" ? learned.limit : run.slots);
-    },
+    slots: concurrency !== undefined ? { limit: concurrency } : typeof run === "function" ? learned : slotsOf(run),
     prefetch: typeof run === "function" || concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
@@ -101,6 +100,21 @@ export function settingsOf<In, Out>(
     clock: options.clock ?? systemClock,
   } satisfies Required<Settings<In, Out>>;
 }
+
+const slotsOf = (executor: { readonly slots: number }): Settings<never, never>["slots"] => ({
+  get limit() {
+    return executor.slots;
+  },
+});
+
+/** What a batcher can take at once, now. */
+export const capacityOf = ({
+  slots,
+  maxBatchSize,
+}: Pick<Settings<never, never>, "slots" | "maxBatchSize">): BatcherCapacity => ({
+  maxBatchSize,
+  concurrency: slots.limit,
+});
 
 /** @throws {TypeError} for a policy that another batcher has: it would see the arrivals of both. */
 function own(policy: Policy): Policy {

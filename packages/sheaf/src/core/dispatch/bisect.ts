@@ -1,9 +1,15 @@
 import type { Chunk } from "../queue/chunk.ts";
 import { propertyOf } from "../../shared/describe.ts";
+import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
+import type { Settings } from "../contract/settings.ts";
+import type { Settlement } from "../queue/settlement.ts";
+import { warnOnce } from "../runtime/globals.ts";
+import type { BatchRun, Dispatcher } from "./dispatcher.ts";
+import { sumOf, type Run, type RunFacts } from "./run.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */
-export interface Bisection {
+interface Bisection {
   readonly shouldBisect: (error: unknown) => boolean;
   /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
   readonly maxBisectRuns: number | undefined;
@@ -27,7 +33,7 @@ export interface Bisection {
  * binary splitting), so the default bound finds at least 4 exactly. Items left when the runs are spent get the
  * batch's error.
  */
-export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection): Promise<void> {
+async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
   const split = (part: number[], partError: unknown): void => {
@@ -63,10 +69,109 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
   }
 }
 
+/** Takes the failed batches of a dispatcher apart. */
+export class Bisector<In, Out> {
+  readonly #run: BatchRun<In>;
+  readonly #settings: Settings<In, Out>;
+  readonly #calls: Settlement<In>;
+  readonly #dispatcher: Dispatcher<In, Out>;
+  readonly #warn = warnOnce();
+
+  constructor(run: BatchRun<In>, settings: Settings<In, Out>, calls: Settlement<In>, dispatcher: Dispatcher<In, Out>) {
+    this.#run = run;
+    this.#settings = settings;
+    this.#calls = calls;
+    this.#dispatcher = dispatcher;
+  }
+
+  /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
+  mayBisect(error: unknown): boolean {
+    const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
+    try {
+      return shouldBisect(error);
+    } catch (bug) {
+      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
+      return false;
+    }
+  }
+
+  bisect(run: Run<In>, error: unknown): Promise<void> {
+    const { maxBisectRuns, runOne } = this.#settings;
+    const { calls: batch } = run;
+    run.runMs = undefined; // the one of the whole batch, which failed
+    run.end();
+    const one: BatchRun<In> | undefined = runOne && (async ([item], handle) => [await runOne(item!, handle)]);
+    return bisect(batch, error, {
+      ended: (index, result) => {
+        run.itemEnded(result);
+        this.#calls.settle(batch, index, result);
+      },
+      failed: (index, itemError) => {
+        run.failedItems++;
+        this.#calls.settle(batch, index, itemError, undefined, "error");
+      },
+      restFailed: (restError) => this.#dispatcher.restFailed(run, restError),
+      shouldBisect: (partError) => {
+        this.#dispatcher.failed(partError);
+        return this.mayBisect(partError);
+      },
+      maxBisectRuns,
+      isGivenUp: () => run.abandoned,
+      isPutBack: (partError) => {
+        if (!run.isPutBack) return false;
+        this.#dispatcher.failed(partError);
+        this.#dispatcher.putBack(run, partError);
+        return true;
+      },
+      now: () => this.#settings.clock.now(),
+      runAgain: async (indices, nowMs) => {
+        const { length } = indices;
+        run.counted = (run.weight * length) / run.size;
+        run.extraRuns++;
+        run.beganAtMs = nowMs;
+        const msBefore = this.#dispatcher.together(nowMs);
+        this.#dispatcher.ranAgain(length, run.counted, nowMs);
+        const batchRun = length === 1 && one !== undefined ? one : this.#run;
+        const items = indices.map((index) => batch.items[index]!);
+        const handle = run.part(indices);
+        try {
+          const results = this.#dispatcher.inOrder(
+            await this.#dispatcher.attempt(run, handle, items, batchRun),
+            items,
+            handle,
+          );
+          if (batchRun === this.#run) this.#partPassed(run, handle, indices, nowMs, msBefore);
+          return results;
+        } finally {
+          handle.end();
+        }
+      },
+    });
+  }
+
+  /** A part of a batch costs what a batch of its size does. */
+  #partPassed(run: Run<In>, handle: BaseRunHandle, indices: readonly number[], startedAtMs: number, msBefore: number) {
+    const nowMs = this.#settings.clock.now();
+    const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
+    const part: RunFacts = {
+      size: indices.length,
+      weights: weights && {
+        sum: sumOf(weights),
+        heaviest: weights.reduce((most, weight) => Math.max(most, weight), 0),
+      },
+      startedAtMs,
+      inFlight: this.#dispatcher.meanInFlight(startedAtMs, msBefore, nowMs),
+      runMs: handle.runMs ?? nowMs - run.beganAtMs,
+      outcome: "ok",
+    };
+    for (const learner of this.#dispatcher.learners) learner.learn(part, nowMs);
+  }
+}
+
 const statusesOfTheService = new Set([401, 403, 408, 429]);
 
 /** False for errors of the service rather than of an item: running parts again would only load it more. */
-export function shouldBisectByDefault(error: unknown): boolean {
+function shouldBisectByDefault(error: unknown): boolean {
   if (error instanceof BatcherError) {
     return error.code !== "RESULT_COUNT" && error.code !== "RUN_TIMEOUT" && error.code !== "WORKER_CRASHED";
   }

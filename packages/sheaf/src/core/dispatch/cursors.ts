@@ -1,4 +1,5 @@
-import { placeOf, type LaneQueue } from "../queue/group.ts";
+import type { LaneQueue } from "../queue/group.ts";
+import { placeOf } from "../queue/order-keys.ts";
 import type { Chunk, ItemRef } from "../queue/chunk.ts";
 import type { Account } from "../queue/tenants.ts";
 

@@ -1,13 +1,16 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import type { BatchCost } from "../measure/learned-cost.ts";
+import { queueBound } from "../measure/expected-latency.ts";
+import type { Dispatcher, Learner } from "./dispatcher.ts";
+import type { RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { Costs } from "./composition.ts";
 import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
-import { choosesByWeight, type Settings } from "../contract/settings.ts";
+import { choosesByWeight, type Settings, capacityOf } from "../contract/settings.ts";
 import { greedy } from "../../policies/greedy.ts";
 import { warn } from "../runtime/globals.ts";
 import type { Demand } from "../measure/demand.ts";
@@ -16,12 +19,50 @@ import type { Throttle } from "./rate-limit.ts";
 /** Of `concurrency: Infinity` a policy sees so many slots: what it computes with them stays a number. */
 const mostSlots = 1_000_000;
 
+/** Compares run times with what was expected of them: how much longer the next run may well take. */
+export class Caution<In, Out> implements Learner {
+  readonly #settings: Settings<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #cost: BatchCost;
+  /** Recent measured ÷ expected, at most 1. */
+  #pace = 1;
+
+  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: BatchCost) {
+    this.#settings = settings;
+    this.#queue = queue;
+    this.#cost = cost;
+  }
+
+  /** Feeds the cost model with a run, and compares the two. */
+  learn({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: RunFacts): void {
+    if (outcome !== "ok") return;
+    const expectedMs = this.#cost.observe(size, runMs, weights, inFlight);
+    // When all else is dropped, only small batches are left to show that large ones are fast again.
+    if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
+    const { maxQueueSize, timeoutMs } = this.#settings;
+    if (maxQueueSize !== "auto") return;
+    const bound = queueBound(this.#cost, capacityOf(this.#settings), timeoutMs!);
+    if (bound > 0) this.#queue.maxSize = bound;
+  }
+
+  /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
+  get now(): number {
+    return this.at(this.#cost.noise);
+  }
+
+  /** The same with so much noise. */
+  at(deviations: number): number {
+    return this.#cost.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * deviations) * Math.min(1, this.#pace);
+  }
+}
+
 /** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
 export class Decisions<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #shedding: LoadShedding<In, Out>;
+  readonly #caution: Caution<In, Out>;
   readonly #policy: GuardedPolicy;
   readonly #cost: CostModel;
   readonly #nextMs: (size: number) => number;
@@ -32,12 +73,14 @@ export class Decisions<In, Out> {
     next: NextBatch<In>,
     dispatcher: Dispatcher<In, Out>,
     shedding: LoadShedding<In, Out>,
+    caution: Caution<In, Out>,
     cost: CostModel,
   ) {
     this.#settings = settings;
     this.#queue = queue;
     this.#dispatcher = dispatcher;
     this.#shedding = shedding;
+    this.#caution = caution;
     this.#policy = new GuardedPolicy(settings.policy, settings.name);
     this.#cost = cost;
     this.#nextMs = (size) => next.nextMs(cost, size);
@@ -47,7 +90,7 @@ export class Decisions<In, Out> {
   costs(nowMs: number, freeSlots: number): Costs | undefined {
     if (!choosesByWeight(this.#settings, this.#cost)) return undefined;
     const targetMs = this.#policy.targetMs(this.#view(nowMs, freeSlots));
-    return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
+    return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#caution.now };
   }
 
   /** Drops waiting calls of the group that would be late, and says whether there were any. */
@@ -91,7 +134,7 @@ export class Decisions<In, Out> {
     // Bulk that others overtake is old: it must not count as a batch that has been held long enough.
     const interactiveAtMs = group.laneQueue(1).oldestAtMs();
     const view = this.#view(nowMs, Math.max(1, freeSlots)); // for a prefetched batch, the slot that will be free next
-    const deadlineAtMs = this.#shedding.firstDeadlineAtMs(group);
+    const deadlineAtMs = this.#firstDeadlineAtMs(group);
     view.waiting = waiting;
     view.deadlineAtMs = deadlineAtMs;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
@@ -109,13 +152,24 @@ export class Decisions<In, Out> {
     // After a drop there is no time to hold the rest, or arrivals could be dropped one after the other forever.
     const lastChanceAtMs = dropped
       ? nowMs
-      : this.#shedding.lastChanceAtMs(deadlineAtMs, this.#nextMs(Math.min(waiting, capacity)));
+      : this.#lastChanceAtMs(deadlineAtMs, this.#nextMs(Math.min(waiting, capacity)));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { askAgainAtMs: Math.min(decision.askAgainAtMs, windowEndsAtMs, lastChanceAtMs) };
   }
 
+  /** The first deadline of the group's next items, or a moment before it. */
+  #firstDeadlineAtMs(group: Group<In>): number {
+    return this.#queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
+  }
+
+  /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
+  #lastChanceAtMs(deadlineAtMs: number, runMs: number): number {
+    const likelyMs = this.#caution.now * runMs;
+    return likelyMs > 0 ? deadlineAtMs - likelyMs - 1 : Infinity;
+  }
+
   #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
-    const { concurrency, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
+    const { slots, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
     const waiting = this.#queue.size;
     return {
       nowMs,
@@ -124,7 +178,7 @@ export class Decisions<In, Out> {
       oldestAtMs: nowMs,
       deadlineAtMs: Infinity,
       outstanding: waiting + this.#dispatcher.running,
-      slots: Math.min(concurrency, mostSlots),
+      slots: Math.min(slots.limit, mostSlots),
       freeSlots: Math.max(0, freeSlots),
       prefetch,
       maxBatchSize,

@@ -1,9 +1,9 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
-import { bisect, shouldBisectByDefault } from "./bisect.ts";
+import { Bisector } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
-import { resultsInOrder, Run, type RunFacts } from "./run.ts";
+import { resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -12,7 +12,6 @@ import type { Throttle } from "./rate-limit.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
-import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 
 /** Gets the record of each batch once it has its outcome, in the same turn as its last callers. */
@@ -25,7 +24,8 @@ export interface Learner {
   learn(run: RunFacts, nowMs: number): void;
 }
 
-type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
+/** The batch function, or the run of an executor. */
+export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
 
 /** A batch that goes ahead as late as possible goes this part of a run before its slot is free, and at least so long before. */
 const leadShare = 0.1;
@@ -45,7 +45,8 @@ export class Dispatcher<In, Out> {
   scheduler: Pick<Scheduler<In, Out>, "freed" | "began"> | undefined;
   /** Until the executor is ready, nothing is dispatched. */
   #state: "starting" | "open" | "stopped" = "starting";
-  readonly #executor: Runner<In, Out>;
+  readonly #run: BatchRun<In>;
+  readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
@@ -54,23 +55,26 @@ export class Dispatcher<In, Out> {
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
   #togetherMs = 0;
   #changedAtMs = 0;
-  readonly #inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
-  readonly #warn = warnOnce();
+  readonly inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
+  readonly #bisector: Bisector<In, Out> | undefined;
   readonly #timeouts: RunTimeouts<In> | undefined;
 
   constructor(
-    executor: Runner<In, Out>,
+    run: BatchRun<In>,
+    executor: Pick<Executor<In, Out>, "reportsStart"> | undefined,
     settings: Settings<In, Out>,
     calls: Settlement<In>,
     queue: Queue<In>,
     throttle: Throttle,
   ) {
+    this.#run = run;
     this.#executor = executor;
     this.#settings = settings;
     this.#calls = calls;
     this.#queue = queue;
     this.#throttle = throttle;
-    this.#inOrder = resultsInOrder(settings);
+    this.inOrder = resultsInOrder(settings);
+    this.#bisector = settings.onBatchError === "bisect" ? new Bisector<In, Out>(run, settings, calls, this) : undefined;
     this.#timeouts =
       settings.runTimeoutMs === undefined
         ? undefined
@@ -93,14 +97,14 @@ export class Dispatcher<In, Out> {
 
   /** Batches that may start now. */
   get freeSlots(): number {
-    const { concurrency } = this.#settings;
+    const { limit: concurrency } = this.#settings.slots;
     return this.#state !== "open" || this.abandonedNow >= concurrency ? 0 : concurrency - this.inFlight;
   }
 
   /** Whether a busy slot may take one more batch ahead, where its executor does. */
   get takesAhead(): boolean {
-    const { concurrency, prefetch } = this.#settings;
-    return this.#state === "open" && this.abandonedNow === 0 && this.inFlight < concurrency * (1 + prefetch);
+    const { slots, prefetch } = this.#settings;
+    return this.#state === "open" && this.abandonedNow === 0 && this.inFlight < slots.limit * (1 + prefetch);
   }
 
   open(): void {
@@ -128,8 +132,8 @@ export class Dispatcher<In, Out> {
   /** It calls its service again, for so many of its items. Returns the time. */
   retried(items: number, weight: number, isPart: boolean): number {
     const nowMs = this.#settings.clock.now();
-    if (isPart) this.bisectRuns++;
-    this.#throttle.seat?.spend(nowMs, items, weight);
+    if (isPart) this.ranAgain(items, weight, nowMs);
+    else this.#throttle.seat?.spend(nowMs, items, weight);
     return nowMs;
   }
 
@@ -149,6 +153,12 @@ export class Dispatcher<In, Out> {
     this.#throttle.failed(error);
   }
 
+  /** A bisection runs some items of a batch again. */
+  ranAgain(items: number, weight: number, nowMs: number): void {
+    this.bisectRuns++;
+    this.#throttle.seat?.spend(nowMs, items, weight);
+  }
+
   freed(nowMs: number): void {
     this.scheduler?.freed(nowMs);
   }
@@ -165,10 +175,10 @@ export class Dispatcher<In, Out> {
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
-    run.msBefore = this.#together(nowMs);
+    run.msBefore = this.together(nowMs);
     run.place = this.#runs.push(run) - 1;
     // An await in a function of its own would take half as long again.
-    this.#attempt(run, run, batch.items, this.#executor).then(
+    this.attempt(run, run, batch.items, this.#run).then(
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
@@ -192,13 +202,13 @@ export class Dispatcher<In, Out> {
    * wake up. That is shortly before the next run ends which no batch follows yet; now, where that moment is not known.
    */
   aheadAtMs(cost: CostModel): number {
-    if (this.#executor.reportsStart !== true) return -Infinity;
+    if (this.#executor?.reportsStart !== true) return -Infinity;
     const momentsAtMs = this.#runs.map((run) => {
       if (!run.hasBegun) return Infinity;
       const expectedMs = run.expectedMs(cost);
       return run.beganAtMs + expectedMs - Math.max(leastLeadMs, leadShare * expectedMs);
     });
-    return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.#settings.concurrency]!;
+    return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.#settings.slots.limit]!;
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
@@ -231,7 +241,7 @@ export class Dispatcher<In, Out> {
     const { tally } = this.#calls;
     let results: ArrayLike<unknown>;
     try {
-      results = this.#inOrder(returned, batch.items, run);
+      results = this.inOrder(returned, batch.items, run);
     } catch (error) {
       return void this.#failed(run, error);
     }
@@ -247,7 +257,7 @@ export class Dispatcher<In, Out> {
         }
     } catch (error) {
       // An entry could not be read: a Proxy, or a getter that throws.
-      this.#restFailed(run, error);
+      this.restFailed(run, error);
     }
     this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok");
     this.#end(run, nowMs);
@@ -259,14 +269,14 @@ export class Dispatcher<In, Out> {
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
       this.#record(run, nowMs, "refused", error);
-      this.#putBack(run, error);
+      this.putBack(run, error);
     } else {
-      if (!run.abandoned && this.#mayBisect(error)) {
-        await this.#bisect(run, error);
+      if (!run.abandoned && this.#bisector?.mayBisect(error) === true) {
+        await this.#bisector.bisect(run, error);
         nowMs = this.#settings.clock.now();
       } else {
         this.#measured(run, nowMs);
-        this.#restFailed(run, error);
+        this.restFailed(run, error);
       }
       const isRefused = run.isPutBack && !run.abandoned;
       this.#record(run, nowMs, isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error", error);
@@ -280,18 +290,18 @@ export class Dispatcher<In, Out> {
     else run.runMs ??= nowMs - run.beganAtMs;
   }
 
-  #restFailed(run: Run<In>, error: unknown): void {
+  restFailed(run: Run<In>, error: unknown): void {
     for (const settler of run.calls.settlers) if (settler !== undefined) run.failedItems++;
     this.#calls.failAll(run.calls, error);
   }
 
-  #putBack(run: Run<In>, error: unknown): void {
-    putBack(run, error, this.#queue, this.#calls, this.#throttle, this.#settings.maxPauseMs);
+  putBack(run: Run<In>, error: unknown): void {
+    putBack(run, error, this.#queue, this.#throttle, this.#settings.maxPauseMs);
   }
 
   #end(run: Run<In>, nowMs: number): void {
     run.whenOver?.();
-    this.#together(nowMs);
+    this.together(nowMs);
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.running -= run.size;
@@ -299,124 +309,42 @@ export class Dispatcher<In, Out> {
     this.freed(nowMs);
   }
 
-  /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
-  #mayBisect(error: unknown): boolean {
-    const { onBatchError, shouldBisect = shouldBisectByDefault, name } = this.#settings;
-    try {
-      return onBatchError === "bisect" && shouldBisect(error);
-    } catch (bug) {
-      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
-      return false;
-    }
-  }
-
-  #bisect(run: Run<In>, error: unknown): Promise<void> {
-    const { maxBisectRuns, runOne } = this.#settings;
-    const { calls: batch } = run;
-    run.runMs = undefined; // the one of the whole batch, which failed
-    run.end();
-    const one: Runner<In, Out> | undefined = runOne && {
-      run: async ([item], handle) => [await runOne(item!, handle)],
-    };
-    return bisect(batch, error, {
-      ended: (index, result) => {
-        run.itemEnded(result);
-        this.#calls.settle(batch, index, result);
-      },
-      failed: (index, itemError) => {
-        run.failedItems++;
-        this.#calls.settle(batch, index, itemError, undefined, "error");
-      },
-      restFailed: (restError) => this.#restFailed(run, restError),
-      shouldBisect: (partError) => {
-        this.failed(partError);
-        return this.#mayBisect(partError);
-      },
-      maxBisectRuns,
-      isGivenUp: () => run.abandoned,
-      isPutBack: (partError) => {
-        if (!run.isPutBack) return false;
-        this.failed(partError);
-        this.#putBack(run, partError);
-        return true;
-      },
-      now: () => this.#settings.clock.now(),
-      runAgain: async (indices, nowMs) => {
-        const { length } = indices;
-        run.counted = (run.weight * length) / run.size;
-        run.extraRuns++;
-        run.beganAtMs = nowMs;
-        const msBefore = this.#together(nowMs);
-        this.bisectRuns++;
-        this.#throttle.seat?.spend(nowMs, length, run.counted);
-        const executor = length === 1 && one !== undefined ? one : this.#executor;
-        const items = indices.map((index) => batch.items[index]!);
-        const handle = run.part(indices);
-        try {
-          const results = this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
-          if (executor === this.#executor) this.#partPassed(run, handle, indices, nowMs, msBefore);
-          return results;
-        } finally {
-          handle.end();
-        }
-      },
-    });
-  }
-
   /** One run of a batch or a part of it, under runTimeoutMs. */
-  #attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
+  attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], batchRun: BatchRun<In>): Promise<unknown> {
     const begin = (): Promise<unknown> => {
       const { arrived } = this.#queue;
-      const ended = started(executor, items, handle);
+      const ended = started(batchRun, items, handle);
       if (this.#queue.arrived > arrived) run.hasCalled = true;
       return ended;
     };
-    return this.#timeouts === undefined ? begin() : this.#timeouts.attempt(run, executor.reportsStart === true, begin);
+    return this.#timeouts === undefined
+      ? begin()
+      : this.#timeouts.attempt(run, batchRun === this.#run && this.#executor?.reportsStart === true, begin);
   }
 
-  #together(nowMs: number): number {
+  together(nowMs: number): number {
     this.#togetherMs += this.#runs.length * Math.max(0, nowMs - this.#changedAtMs);
     this.#changedAtMs = nowMs;
     return this.#togetherMs;
   }
 
-  /** A part of a batch costs what a batch of its size does. */
-  #partPassed(run: Run<In>, handle: BaseRunHandle, indices: readonly number[], startedAtMs: number, msBefore: number) {
-    const nowMs = this.#settings.clock.now();
-    const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
-    const part: RunFacts = {
-      size: indices.length,
-      weights: weights && {
-        sum: sumOf(weights),
-        heaviest: weights.reduce((most, weight) => Math.max(most, weight), 0),
-      },
-      startedAtMs,
-      inFlight: this.#meanInFlight(startedAtMs, msBefore, nowMs),
-      runMs: handle.runMs ?? nowMs - run.beganAtMs,
-      outcome: "ok",
-    };
-    for (const learner of this.learners) learner.learn(part, nowMs);
-  }
-
   /** The mean number of batches in flight since `startedAtMs`, when all runs together had taken `msBefore`. */
-  #meanInFlight(startedAtMs: number, msBefore: number, nowMs: number): number {
-    return nowMs > startedAtMs ? (this.#together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
+  meanInFlight(startedAtMs: number, msBefore: number, nowMs: number): number {
+    return nowMs > startedAtMs ? (this.together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
   }
 
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
-    const record = run.record(nowMs, this.#meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
+    const record = run.record(nowMs, this.meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
     for (const learner of this.learners) learner.learn(record, nowMs);
     for (const observer of this.observers) observer.observe(record, nowMs);
   }
 }
 
-const sumOf = (weights: readonly number[]): number => weights.reduce((sum, weight) => sum + weight, 0);
-
 /** A sync throw becomes a rejection, a plain value a promise of it. */
-function started<In>(executor: Runner<In, unknown>, items: readonly In[], handle: BaseRunHandle): Promise<unknown> {
+function started<In>(batchRun: BatchRun<In>, items: readonly In[], handle: BaseRunHandle): Promise<unknown> {
   try {
     // The batch function may change its array; results by key and a bisection need the items again.
-    return Promise.resolve(executor.run(items.slice(), handle));
+    return Promise.resolve(batchRun(items.slice(), handle));
   } catch (error) {
     return Promise.reject(error);
   }

@@ -1,7 +1,5 @@
 import type { Queue } from "../queue/queue.ts";
-import type { Settlement } from "../queue/settlement.ts";
-import { queueBound } from "../measure/expected-latency.ts";
-import type { RunFacts } from "./run.ts";
+import type { Caution } from "./decision.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../measure/learned-cost.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
@@ -12,41 +10,18 @@ import { choosesByWeight, type Settings } from "../contract/settings.ts";
  */
 const steadyNoise = 1 / 15;
 
-/** Applies deadlines and learned run times: which calls to drop, how long to hold, how many may wait. */
+/** Drops waiting calls that would be late. */
 export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
-  readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
   readonly #cost: BatchCost;
-  /** Recent measured ÷ expected, at most 1. */
-  #pace = 1;
+  readonly #caution: Caution<In, Out>;
 
-  constructor(settings: Settings<In, Out>, calls: Settlement<In>, queue: Queue<In>, cost: BatchCost) {
-    this.#cost = cost;
+  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: BatchCost, caution: Caution<In, Out>) {
     this.#settings = settings;
-    this.#calls = calls;
     this.#queue = queue;
-  }
-
-  /** Feeds the cost model with a run, and compares the two. */
-  learn({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: RunFacts): void {
-    if (outcome !== "ok") return;
-    const expectedMs = this.#cost.observe(size, runMs, weights, inFlight);
-    // When all else is dropped, only small batches are left to show that large ones are fast again.
-    if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
-    const { maxQueueSize, timeoutMs } = this.#settings;
-    if (maxQueueSize !== "auto") return;
-    const bound = queueBound(this.#cost, this.#settings, timeoutMs!);
-    if (bound > 0) this.#queue.maxSize = bound;
-  }
-
-  /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
-  get caution(): number {
-    return this.#timesExpected(this.#cost.noise);
-  }
-
-  #timesExpected(deviations: number): number {
-    return this.#cost.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * deviations) * Math.min(1, this.#pace);
+    this.#cost = cost;
+    this.#caution = caution;
   }
 
   /**
@@ -63,12 +38,12 @@ export class LoadShedding<In, Out> {
 
   /** Only items that would be late even alone: the next batch is composed so that no other is. */
   #shedByWeight(group: Group<In>, nowMs: number): void {
-    const likelyMs = (weight: number): number => this.caution * this.#cost.of(1, weight, weight);
+    const likelyMs = (weight: number): number => this.#caution.now * this.#cost.of(1, weight, weight);
     group.everyChunk((chunk) => {
       this.#queue.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
         const ownMs = likelyMs(chunk.weights?.[index] ?? 1);
         if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesAtMs![index]!) return false;
-        this.#calls.expired(chunk, index, ownMs);
+        this.#queue.cancellation.expired(chunk, index, ownMs);
         return true;
       });
     });
@@ -78,7 +53,7 @@ export class LoadShedding<In, Out> {
   #shedBySize(group: Group<In>, nowMs: number): void {
     const { cancellation } = this.#queue;
     const { noise } = this.#cost;
-    const caution = this.#timesExpected(Math.min(noise, 2 * steadyNoise - noise));
+    const caution = this.#caution.at(Math.min(noise, 2 * steadyNoise - noise));
     const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, this.#settings.maxBatchSize));
     const allMs = runMs(group.waiting);
     if (cancellation.nextDeadlineAtMs >= nowMs + allMs) return;
@@ -101,20 +76,9 @@ export class LoadShedding<In, Out> {
     group.everyChunk((chunk) =>
       cancellation.eachLate(chunk, droppedAtMs, (index) => {
         if (group.waiting === 1 || (droppedAtMs === chunk.deadlinesAtMs![index] && sameKept-- > 0)) return false;
-        this.#calls.expired(chunk, index, likelyMs);
+        this.#queue.cancellation.expired(chunk, index, likelyMs);
         return true;
       }),
     );
-  }
-
-  /** The first deadline of the group's next items, or a moment before it. */
-  firstDeadlineAtMs(group: Group<In>): number {
-    return this.#queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
-  }
-
-  /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
-  lastChanceAtMs(deadlineAtMs: number, runMs: number): number {
-    const likelyMs = this.caution * runMs;
-    return likelyMs > 0 ? deadlineAtMs - likelyMs - 1 : Infinity;
   }
 }

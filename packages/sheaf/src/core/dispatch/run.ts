@@ -283,3 +283,5 @@ export function checkResults(
 function isArrayLike(value: unknown): value is ArrayLike<unknown> {
   return typeof value === "object" && value !== null && Number.isInteger((value as { length?: unknown }).length);
 }
+
+export const sumOf = (weights: readonly number[]): number => weights.reduce((sum, weight) => sum + weight, 0);

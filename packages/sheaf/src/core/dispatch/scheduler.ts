@@ -221,7 +221,7 @@ export class Scheduler<In, Out> {
   #keepWatch(): void {
     this.#keepDeadlines();
     // A slot that is left free shows that the waiting items are held, not too many.
-    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.concurrency) this.#overload?.slotIsIdle();
+    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit) this.#overload?.slotIsIdle();
     const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
     if (!isBlocked) this.#stallWatch.set(Infinity);
     else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());

@@ -1,5 +1,5 @@
 import type { AbortSignalLike } from "../runtime/globals.ts";
-import type { Lane, Settings } from "../contract/settings.ts";
+import { capacityOf, type Lane, type Settings } from "../contract/settings.ts";
 import { type Account, mayHold } from "./tenants.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
@@ -117,7 +117,7 @@ export class Admission<In, Out> {
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
       queued: this.#queue.size,
-      drainMs: drainMs(this.#cost, this.#settings, this.#waitingOf(tenant)),
+      drainMs: drainMs(this.#cost, capacityOf(this.#settings), this.#waitingOf(tenant)),
     });
   }
 

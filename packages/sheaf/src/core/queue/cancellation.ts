@@ -1,20 +1,34 @@
-import type { Chunk } from "./chunk.ts";
-import type { Settlement } from "./settlement.ts";
+import { reject, type Chunk } from "./chunk.ts";
+import type { Queue } from "./queue.ts";
+import { BatcherError } from "../contract/errors.ts";
+import type { Settings } from "../contract/settings.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { sparesRunning, type AbortSignalLike } from "../runtime/globals.ts";
 
 /** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
   laneQueue === undefined && signal[sparesRunning] === true;
 
-/** Watches the signals and deadlines of waiting and running calls, and reports the calls whose caller has left. */
+export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
+
+/** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineAtMs: number = Infinity;
   #aborts: AbortListeners | undefined;
-  /** To whom it reports. */
-  settlement: Settlement<In> | undefined;
+  /** Is woken when there may be room in the queue again. */
+  scheduler: { wake(): void } | undefined;
+  readonly #clock: Clock;
+  readonly #name: string;
+  readonly #queue: Queue<In>;
   /** Chunks in which a live entry may have a deadline. */
   readonly #timed: Set<Chunk<In>> = new Set();
+
+  constructor({ clock, name }: Pick<Settings<In, never>, "clock" | "name">, queue: Queue<In>) {
+    this.#clock = clock;
+    this.#name = name;
+    this.#queue = queue;
+  }
 
   /** Also for those who wait for room; made when the first signal comes. */
   get aborts(): AbortListeners {
@@ -63,11 +77,11 @@ export class Cancellation<In> {
     if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
   }
 
-  /** Reports every live entry whose deadline has come. A listener of a run's signal may call the batcher meanwhile. */
+  /** Settles every live entry whose deadline has come. A listener of a run's signal may call the batcher meanwhile. */
   expire(nowMs: number): void {
     this.nextDeadlineAtMs = Infinity;
     for (const chunk of this.#timed) {
-      this.eachLate(chunk, nowMs, (index) => this.settlement!.expired(chunk, index));
+      this.eachLate(chunk, nowMs, (index) => this.expired(chunk, index));
       if (chunk.earliestDeadlineAtMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = chunk.earliestDeadlineAtMs;
     }
     if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
@@ -90,9 +104,76 @@ export class Cancellation<In> {
     if (isSpared(chunk, signal)) return;
     for (let i = 0; i < chunk.count; i++) {
       while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
-        this.settlement!.withdraw(chunk, i, signal.reason, "aborted");
+        this.withdraw(chunk, i, signal.reason, "aborted");
       }
     }
+  }
+
+  /**
+   * One caller leaves before its result, waiting or running. Its item leaves too unless a duplicate shares it, which
+   * then takes its place.
+   */
+  withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    // First: a clock may call the batcher, which must not happen while an item is half gone. Whoever it makes leave or move
+    // has left or moved already.
+    const nowMs = chunk.laneQueue === undefined ? 0 : this.#clock.now();
+    if (chunk.settlers[index] !== settler) return;
+    this.#queue.tally[outcome]++;
+    const epoch = chunk.epochOf(index);
+    const isHanded = this.#handToSharer(chunk, index);
+    if (!isHanded) this.#remove(chunk, index, nowMs);
+    reject(settler, error);
+    epoch.settled(1);
+    // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
+    const signal = isHanded ? chunk.signals?.[index] : undefined;
+    if (signal?.aborted === true && !isSpared(chunk, signal)) this.withdraw(chunk, index, signal.reason, "aborted");
+  }
+
+  /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
+  expired(chunk: Chunk<In>, index: number, likelyMs?: number): void {
+    const timeoutMs = chunk.deadlinesAtMs![index]! - chunk.arrivedAtMs(index);
+    const error =
+      likelyMs === undefined
+        ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined)
+        : foreseenError(this.#name, timeoutMs, likelyMs);
+    this.withdraw(chunk, index, error, "timeout");
+  }
+
+  #remove(chunk: Chunk<In>, index: number, nowMs: number): void {
+    this.leave(chunk, index);
+    const ref = chunk.refs?.[index];
+    ref?.leaveDedupe?.(ref);
+    if (chunk.laneQueue !== undefined) {
+      chunk.items[index] = undefined as In;
+      if (ref?.order !== undefined) this.#queue.order!.leaves(ref);
+      this.#queue.leave(chunk, index, nowMs - chunk.arrivedAtMs(index));
+      this.scheduler?.wake();
+    } else this.#queue.tenants?.leftShared(chunk, index);
+    if (chunk.live === 0) chunk.run?.abandonedByAll();
+  }
+
+  #handToSharer(chunk: Chunk<In>, index: number): boolean {
+    const duplicates = chunk.refs?.[index]?.duplicates;
+    if (duplicates === undefined || duplicates.live === 0) return false;
+    const successor = duplicates.settlers.findIndex((settler) => settler !== undefined);
+    chunk.settlers[index] = duplicates.settlers[successor];
+    this.#queue.tenants?.handed(chunk, index, duplicates, successor);
+    // The item has waited since its first caller came, however late its successor did: it must not be held again from
+    // then.
+    chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
+    chunk.arriveAt(index, duplicates.arrivedAtMs(successor));
+    if (chunk.signals !== undefined) chunk.signals[index] = undefined;
+    if (chunk.deadlinesAtMs !== undefined) chunk.deadlinesAtMs[index] = Infinity;
+    if (chunk.tags !== undefined) chunk.tags[index] = undefined;
+    if (duplicates.tags?.[successor] !== undefined) {
+      (chunk.tags ??= [])[index] = duplicates.tags[successor];
+      duplicates.tags[successor] = undefined;
+    }
+    this.move(duplicates, successor, chunk, index);
+    this.leave(duplicates, successor);
+    return true;
   }
 }
 
@@ -138,3 +219,26 @@ export class AbortListeners {
     this.#bySignal.delete(signal);
   }
 }
+
+export function timeoutError(name: string, waitedMs: number, neverRan: boolean): BatcherError {
+  const timeoutMs = round(waitedMs);
+  const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: no result within ${timeoutMs} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
+    { timeoutMs, predicted: false, waiting: neverRan },
+  );
+}
+
+function foreseenError(name: string, waitedMs: number, likelyMs: number): BatcherError {
+  const timeoutMs = round(waitedMs);
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: dropped before it ran: its batch would take about ${round(likelyMs)} ms, too long for ${timeoutMs} ms ` +
+      '(timeoutMs). Raise timeoutMs, add capacity, or set maxQueueSize: "auto".',
+    { timeoutMs, predicted: true, waiting: true, likelyMs },
+  );
+}
+
+/** Rounded to a microsecond: a difference of two times is slightly off the caller's value. */
+const round = (ms: number): number => Math.round(ms * 1000) / 1000;

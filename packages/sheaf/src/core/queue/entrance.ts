@@ -10,7 +10,7 @@ import type { OrderKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Lane, Settings } from "../contract/settings.ts";
+import { capacityOf, type Lane, type Settings } from "../contract/settings.ts";
 
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
@@ -160,7 +160,7 @@ export class Entrance<In, Out> {
     const index = chunk.count - 1;
     if (this.#settings.weigh !== undefined) {
       const waiting = { items: this.#queue.size - 1, weight: this.#queue.weight };
-      this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, this.#settings, waiting, weight, arrivedAtMs));
+      this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, capacityOf(this.#settings), waiting, weight, arrivedAtMs));
     }
     if (tenant !== undefined) this.#queue.tenants!.entered(chunk, index, tenant);
     if (alone) this.#queue.isolate(chunk, index);

@@ -2,7 +2,7 @@ import type { Arrival, Terms, Admission, Gate } from "./admission.ts";
 import type { Queue } from "./queue.ts";
 import type { Dispatcher } from "../dispatch/dispatcher.ts";
 import type { StandingOverload } from "../dispatch/standing-overload.ts";
-import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";
+import { choosesByWeight, type Lane, type Settings, capacityOf } from "../contract/settings.ts";
 import {
   expectedByWeightMs,
   expectedLatencyMs,
@@ -69,21 +69,22 @@ class LateGate<In, Out> {
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#dispatcher.restsMs(this.#cost, arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
-    if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
+    if (ahead === 0 && restsMs.length < this.#settings.slots.limit) return;
     const bySize = weight === undefined || this.#cost.perWeightMs === 0;
     const inOrderMs = bySize
-      ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
+      ? expectedLatencyMs(this.#cost, capacityOf(this.#settings), ahead + items - 1, restsMs)
       : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
     const overload =
       arrival !== undefined && this.#goesNewestFirst(arrival, terms) && (this.#overload?.view(arrivedAtMs) ?? null);
     const expectedMs =
       overload && inOrderMs !== undefined
-        ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)
+        ? expectedNewestFirstMs(this.#cost, capacityOf(this.#settings), overload, inOrderMs, restsMs)
         : inOrderMs;
     const timeoutMs = Math.round((deadlineAtMs - arrivedAtMs) * 1000) / 1000;
     const limitMs = refuseLate * timeoutMs;
     if (expectedMs === undefined || expectedMs <= limitMs) return;
-    if (bySize && !overload && mayBeWithin(limitMs, this.#cost, this.#settings, ahead + items - 1, restsMs)) return;
+    if (bySize && !overload && mayBeWithin(limitMs, this.#cost, capacityOf(this.#settings), ahead + items - 1, restsMs))
+      return;
     this.#admission.refuse(
       items,
       `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
@@ -119,6 +120,6 @@ class LateGate<In, Out> {
         before += its;
       }
     });
-    return expectedByWeightMs(this.#cost, this.#settings, { items, weight: before }, weight, restsMs);
+    return expectedByWeightMs(this.#cost, capacityOf(this.#settings), { items, weight: before }, weight, restsMs);
   }
 }

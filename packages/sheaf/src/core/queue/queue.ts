@@ -1,16 +1,16 @@
-import { BlockedCalls, Group, type LaneQueue } from "./group.ts";
-import { Chunk, type ChunkList, type ItemRef, type Settler, Epochs, type Epoch } from "./chunk.ts";
+import { Group, type LaneQueue } from "./group.ts";
+import { Chunk, type ChunkList, type Settler, Epochs, type Epoch } from "./chunk.ts";
 import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
 import { defaults } from "../contract/options.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
-import { OrderKeys } from "./order-keys.ts";
-import { Cancellation } from "./cancellation.ts";
+import { BlockedCalls, OrderKeys } from "./order-keys.ts";
+import { Cancellation, type Outcome } from "./cancellation.ts";
 import { Tenants } from "./tenants.ts";
 
 type QueueSettings<In> = Pick<
   Settings<In, never>,
-  "maxBatchSize" | "maxQueueSize" | "groupKey" | "fairKey" | "orderKey" | "dedupeKey"
+  "clock" | "name" | "maxBatchSize" | "maxQueueSize" | "groupKey" | "fairKey" | "orderKey" | "dedupeKey"
 >;
 
 /**
@@ -36,9 +36,12 @@ export class Queue<In> {
   readonly #inLane: [number, number, number] = [0, 0, 0];
   /** Their weights together; 0 without `weigh`. */
   readonly #weights: [number, number, number] = [0, 0, 0];
-  readonly #chunkSize: number;
+  /** Entries of a full chunk. */
+  readonly chunkSize: number;
   readonly epochs: Epochs = new Epochs();
-  readonly cancellation: Cancellation<In> = new Cancellation();
+  readonly cancellation: Cancellation<In>;
+  /** Its calls so far, by how they ended. */
+  readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly onlyGroup: Group<In> | undefined;
   /** With `groupKey`. */
@@ -53,8 +56,9 @@ export class Queue<In> {
   constructor(settings: QueueSettings<In>) {
     const { maxBatchSize, maxQueueSize, groupKey, fairKey, orderKey, dedupeKey } = settings;
     // A chunk of the size of a full batch becomes one without a copy.
-    this.#chunkSize = Math.min(maxBatchSize, 256);
+    this.chunkSize = Math.min(maxBatchSize, 256);
     this.maxSize = maxQueueSize === "auto" ? defaults.maxQueueSize : maxQueueSize;
+    this.cancellation = new Cancellation(settings, this);
     const byTurns = fairKey !== undefined;
     this.tenants = byTurns ? new Tenants<In>() : undefined;
     this.order = orderKey === undefined ? undefined : new OrderKeys<In>();
@@ -118,9 +122,9 @@ export class Queue<In> {
   /** The chunk that the next entry of this lane queue, or of its blocked calls, goes into. */
   tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
     const { tail } = row;
-    if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
+    if (tail !== undefined && tail.count < this.chunkSize && tail.epoch === epoch) return tail;
     // A full chunk is often followed by another.
-    const chunk = new Chunk<In>(epoch, laneQueue, tail === undefined ? 0 : this.#chunkSize);
+    const chunk = new Chunk<In>(epoch, laneQueue, tail === undefined ? 0 : this.chunkSize);
     row.append(chunk);
     return chunk;
   }
@@ -205,51 +209,12 @@ export class Queue<In> {
     if (lane !== 1 && to.laneQueue === undefined) (to.lanes ??= [])[to.count] = lane;
     if (from.refs !== undefined) from.laneQueue!.blocked?.withdraw(from.refs[index]!);
     this.tenants?.moved(from, index, to, to.count);
-    this.#transfer(from, index, to);
+    this.transfer(from, index, to);
     this.removed(from, index);
   }
 
-  /**
-   * Moves the unsettled items of a batch that did not run back to the waiting items, each to its lane and in front of
-   * those that came later.
-   */
-  putBack(batch: Chunk<In>, groupKey: unknown, batchId: number): void {
-    const { refs } = batch;
-    const indices = [...batch.items.keys()].filter((index) => batch.settlers[index] !== undefined);
-    indices.sort((a, b) => batch.arrivedAtMs(a) - batch.arrivedAtMs(b) || a - b);
-    const group = this.groupOf(groupKey);
-    const last: (Chunk<In> | undefined)[] = [];
-    const back: ItemRef<In>[] = [];
-    this.taken -= indices.length;
-    for (const index of indices) {
-      const lane = batch.lanes?.[index] ?? 1;
-      const laneQueue = group.laneQueue(lane);
-      const epoch = batch.epochOf(index);
-      const next = laneQueue.firstAfter(batch.arrivedAtMs(index), batchId);
-      let to = last[lane];
-      if (to === undefined || to.epoch !== epoch || to.next !== next || to.count >= this.#chunkSize) {
-        last[lane] = to = new Chunk<In>(epoch, laneQueue);
-        to.putBackFrom = batchId;
-        laneQueue.insert(to, next);
-      }
-      this.#count(laneQueue, epoch, 1);
-      if (batch.weights !== undefined) this.#weights[lane] += batch.weights[index]!;
-      if (batch.alone?.[index] === true) this.alone++;
-      const at = to.count;
-      const duplicates = refs?.[index]?.duplicates;
-      const claim = batch.claims?.[index];
-      if (refs?.[index] !== undefined) back.push(refs[index]);
-      this.#transfer(batch, index, to);
-      (to.putBacks ??= [])[at] = (batch.putBacks?.[index] ?? 0) + 1;
-      if (claim === undefined) continue;
-      const others = duplicates?.claims?.filter((_, i) => duplicates.settlers[i] !== undefined) ?? [];
-      this.tenants!.putBack(to, at, [claim, ...others.filter((other) => other !== undefined)]);
-    }
-    this.order?.putBack(batch, back);
-  }
-
   /** Moves a live entry, with everything that belongs to it, to the end of another chunk. */
-  #transfer(from: Chunk<In>, index: number, to: Chunk<In>): void {
+  transfer(from: Chunk<In>, index: number, to: Chunk<In>): void {
     const at = to.count;
     const epoch = from.epochOf(index);
     if (to.epochs !== undefined) to.epochs[at] = epoch;
@@ -311,10 +276,15 @@ export class Queue<In> {
     const epoch = chunk.epochOf(index);
     const to = this.tail(laneQueue, epoch, row);
     // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
-    this.#count(laneQueue, epoch, 1);
-    if (chunk.weights !== undefined) this.#weights[laneQueue.lane] += chunk.weights[index]!;
-    if (chunk.alone?.[index] === true) this.alone++;
+    this.enters(chunk, index, laneQueue);
     this.move(chunk, index, to);
+  }
+
+  /** Counts an entry that is about to wait in this lane queue, whether it comes from another or from a batch. */
+  enters(from: Chunk<In>, index: number, laneQueue: LaneQueue<In>): void {
+    this.#count(laneQueue, from.epochOf(index), 1);
+    if (from.weights !== undefined) this.#weights[laneQueue.lane] += from.weights[index]!;
+    if (from.alone?.[index] === true) this.alone++;
   }
 
   #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {

@@ -2,7 +2,8 @@ import type { Admission, Arrival, Terms } from "./admission.ts";
 import type { Entrance } from "./entrance.ts";
 import { reject, type Settler, type Epoch } from "./chunk.ts";
 import type { Queue } from "./queue.ts";
-import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
+import { timeoutError, type Outcome } from "./cancellation.ts";
+import type { Settlement } from "./settlement.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */

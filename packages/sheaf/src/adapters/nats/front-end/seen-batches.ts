@@ -2,7 +2,7 @@ import { RollingHistogram } from "../../../core/measure/histogram.ts";
 import { Demand } from "../../../core/measure/demand.ts";
 import { LearnedCost } from "../../../core/measure/learned-cost.ts";
 import { Statistics, noReasons, Subscribers } from "../../../core/measure/stats.ts";
-import type { Outcome } from "../../../core/queue/settlement.ts";
+import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";
 import type { BatcherStats } from "../../../core/contract/stats.ts";
