@@ -1,6 +1,6 @@
 // An embeddings API in this process that keeps limits of tokens and requests as the real ones do; it listens on no port. The
 // API on a port, with faults on request, is embedding-api.mjs.
-import { systemClock } from "../../packages/sheaf/dist/core/runtime/clock.js";
+import { systemClock } from "../../packages/sheaf/dist/core/runtime/runtime.js";
 import { spanOf } from "../../packages/sheaf/dist/limits/told-limits.js";
 import { base64Of, vectorOf } from "./embedding-api.mjs";
 

@@ -3,7 +3,7 @@ export type { BatchFunction, Executor } from "./core/contract/executor.ts";
 export type { BatcherOptions, CallOptions, Priority } from "./core/contract/options.ts";
 export type { RateLimit, SharedRateLimit } from "./core/contract/rate-limit.ts";
 export { BatcherError, type ErrorCode } from "./core/contract/errors.ts";
-export type { Clock } from "./core/runtime/clock.ts";
+export type { Clock } from "./core/runtime/runtime.ts";
 export type { BatchRecord, Decision, Policy, QueueView } from "./policies/policy.ts";
 export { createRateLimit, type RateLimitOptions } from "./limits/create-rate-limit.ts";
 export { createBatcher } from "./core/create-batcher.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BatcherOptions, type CallOptions, createBatcher, greedy, type Policy } from "../dist/index.js";
 import type { RunHandle } from "../dist/executors.js";
-import { systemClock } from "../dist/core/runtime/clock.js";
+import { systemClock } from "../dist/core/runtime/runtime.js";
 import { manualClock } from "../dist/testing/index.js";
 import { assertCode, heldBatcher, statuses, watch, type Watched } from "./support/rig.js";
 

@@ -1,10 +1,18 @@
-import { type Clock, Alarm, systemClock, within } from "./runtime/clock.ts";
+import {
+  type Clock,
+  Alarm,
+  systemClock,
+  within,
+  newAbortController,
+  sparesRunning,
+  warnOnce,
+  type AbortSignalLike,
+} from "./runtime/runtime.ts";
 import { iteratorOf } from "./calls/map.ts";
 import type { Batcher } from "./contract/batcher.ts";
 import { BatcherError } from "./contract/errors.ts";
 import { defaults, type CallOptions } from "./contract/options.ts";
 import { checkClock, checkSignal } from "./contract/settings.ts";
-import { newAbortController, sparesRunning, warnOnce, type AbortSignalLike } from "./runtime/globals.ts";
 import { check, checkFunction, checkOptions, checkSpan, isInteger, type Check } from "../shared/checks.ts";
 import { propertyOf } from "../shared/describe.ts";
 

@@ -2,7 +2,7 @@
 export type { RunTime } from "../core/contract/executor.ts";
 export { wrapBatcher } from "../core/wrap-batcher.ts";
 export { gainAtStart } from "../core/measure/verdict.ts";
-export { within } from "../core/runtime/clock.ts";
+export { within } from "../core/runtime/runtime.ts";
 export { mapOver } from "../core/calls/map.ts";
 export { AbortListeners } from "../core/queue/cancellation.ts";
 // The wording of errors: one text in both packages.

@@ -1,6 +1,6 @@
 import type { RateLimit, SharedRateLimit } from "../core/contract/rate-limit.ts";
 import { checkClock, checkGivenLimits, limitsOf } from "../core/contract/settings.ts";
-import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkOptions, withMethods, type Check } from "../shared/checks.ts";
 import { LearnedRateLimit } from "./learned-rate-limit.ts";
 import type { RateShares } from "./process-share.ts";

@@ -1,6 +1,6 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts"; // prettier-ignore
 import { RateLimiter, kinds, tighter, type Kind } from "../core/dispatch/rate-limit.ts";
-import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
 import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";

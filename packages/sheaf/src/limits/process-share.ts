@@ -1,5 +1,4 @@
-import type { Clock } from "../core/runtime/clock.ts";
-import { warnOnce } from "../core/runtime/globals.ts";
+import { type Clock, warnOnce } from "../core/runtime/runtime.ts";
 import { fairShare } from "./fair-share.ts";
 
 /** A store over which processes divide a limit; `rateShares()` of `sheaf/adapters/postgres` makes one. */

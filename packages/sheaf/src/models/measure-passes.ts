@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkCount, checkSpan } from "../shared/checks.ts";
 import type { PassCost } from "./pass-cost.ts";
 

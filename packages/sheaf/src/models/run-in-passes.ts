@@ -1,5 +1,5 @@
 import { checkResults } from "../core/dispatch/run.ts";
-import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import type { PassCost } from "./pass-cost.ts";
 import { planPasses, type PassLimits } from "./plan-passes.ts";
 

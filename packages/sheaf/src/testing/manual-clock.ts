@@ -1,4 +1,4 @@
-import type { Clock } from "../core/runtime/clock.ts";
+import type { Clock } from "../core/runtime/runtime.ts";
 import { afterMicrotasks } from "./microtasks.ts";
 import { TimerQueue } from "./timer-queue.ts";
 

@@ -1,5 +1,5 @@
 import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
-import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchFunction, Executor } from "../core/contract/executor.ts";
 import { BaseRunHandle } from "../core/contract/base-run-handle.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { systemClock } from "../../dist/core/runtime/clock.js";
+import { systemClock } from "../../dist/core/runtime/runtime.js";
 
 test("no delay of a fraction of a millisecond is cut short", async () => {
   const startMs = systemClock.now();

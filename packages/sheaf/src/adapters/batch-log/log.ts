@@ -2,7 +2,7 @@ import { checkCount, checkOptions, numberThat, type Check } from "../../shared/c
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/contract/batcher.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import { warn } from "../../core/runtime/globals.ts";
+import { warn } from "../../core/runtime/runtime.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { fixedWindow } from "../../policies/fixed-window.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";

@@ -1,5 +1,5 @@
 import { assembleBatcher } from "../../core/assemble-batcher.ts";
-import { systemClock, type Clock } from "../../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../../core/runtime/runtime.ts";
 import { checkResults } from "../../core/dispatch/run.ts";
 import { greedy, type BatchContext, type Batcher, type BatcherStats } from "../../index.ts";
 import type { BatchResults } from "../../core/contract/executor.ts";

@@ -1,7 +1,7 @@
 import { batcherChecks } from "../../core/contract/settings.ts";
 import { check, checkFunction, checkOptions, checkShare, integerFrom, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { systemClock } from "../../core/runtime/clock.ts";
+import { systemClock } from "../../core/runtime/runtime.ts";
 import { wrapBatcher } from "../../core/wrap-batcher.ts";
 import {
   createBatcher,

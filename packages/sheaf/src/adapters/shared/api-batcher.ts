@@ -1,5 +1,5 @@
 import type { Batcher, Result } from "../../core/contract/batcher.ts";
-import { systemClock, type Clock } from "../../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../../core/runtime/runtime.ts";
 import { assembleBatcher } from "../../core/assemble-batcher.ts";
 import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks, isShared, limitsOf } from "../../core/contract/settings.ts";

@@ -1,8 +1,7 @@
 import { runHandleOf, type BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
 import { checkResults } from "../../core/dispatch/run.ts";
-import type { Clock } from "../../core/runtime/clock.ts";
-import { warnOnce } from "../../core/runtime/globals.ts";
+import { type Clock, warnOnce } from "../../core/runtime/runtime.ts";
 import type { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { backOffMs } from "./back-off.ts";

@@ -1,5 +1,5 @@
 import type { BatchContext, BatchFunction, BatchResults } from "../../core/contract/executor.ts";
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 import type { LearnedRateLimit, SentRequest } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { toldLimits, type HeadersLike } from "../../limits/told-limits.ts";

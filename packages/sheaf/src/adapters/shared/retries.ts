@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 import type { BatchContext, BatchFunction } from "../../core/contract/executor.ts";
 import { errorHints, isLostConnection, withHints, type ErrorHints } from "./api-error.ts";
 import { backOffMs } from "./back-off.ts";

@@ -6,7 +6,7 @@ import type { CallOptions } from "../contract/options.ts";
 import type { Admission, Terms } from "../queue/admission.ts";
 import type { Chunk, Settler } from "../queue/chunk.ts";
 import type { Account } from "../queue/tenants.ts";
-import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { AbortSignalLike } from "../runtime/runtime.ts";
 import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 
 // One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler

@@ -1,7 +1,7 @@
 import { describe } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { AbortListeners } from "../queue/cancellation.ts";
-import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
 
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {

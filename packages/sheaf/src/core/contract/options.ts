@@ -1,5 +1,5 @@
 import type { Policy } from "../../policies/policy.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/runtime.ts";
 import type { BatchContext } from "./executor.ts";
 import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 

@@ -1,4 +1,3 @@
-import type { CostModel } from "../../policies/cost-model.ts";
 import type { Policy } from "../../policies/policy.ts";
 import {
   check,
@@ -19,7 +18,7 @@ import {
   type Check,
 } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { systemClock, type Clock } from "../runtime/clock.ts";
+import { systemClock, type Clock } from "../runtime/runtime.ts";
 import type { BatcherCapacity } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, firstConcurrency, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
@@ -144,12 +143,6 @@ export const priorities: readonly Priority[] = ["immediate", "interactive", "bul
 export const laneOf = (priority: Priority = "interactive"): Lane => priorities.indexOf(priority) as Lane;
 
 export const checkClock: Check = withMethods("a clock, with now() and after(delayMs, callback)", "now", "after");
-
-/** Whether weights decide which items go together: they explain run times, and no runner sorts the items itself. */
-export const choosesByWeight = (
-  { batchWeight }: Pick<BatcherOptions<never, never>, "batchWeight">,
-  { perWeightMs }: Pick<CostModel, "perWeightMs">,
-): boolean => perWeightMs > 0 && batchWeight !== "apart";
 
 export const checkSignal: Check = withMethods("an AbortSignal", "addEventListener");
 

@@ -4,7 +4,7 @@ import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import { warnOnce } from "../runtime/globals.ts";
+import { warnOnce } from "../runtime/runtime.ts";
 import type { BatchRun, Dispatcher } from "./dispatcher.ts";
 import { sumOf, type Run, type RunFacts } from "./run.ts";
 

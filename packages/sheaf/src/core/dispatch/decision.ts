@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
-import type { BatchCost } from "../measure/learned-cost.ts";
+import { choosesByWeight, type BatchCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
 import type { RunFacts } from "./run.ts";
@@ -10,9 +10,9 @@ import type { Costs } from "./composition.ts";
 import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
-import { choosesByWeight, type Settings, capacityOf } from "../contract/settings.ts";
+import { type Settings, capacityOf } from "../contract/settings.ts";
 import { greedy } from "../../policies/greedy.ts";
-import { warn } from "../runtime/globals.ts";
+import { warn } from "../runtime/runtime.ts";
 import type { Demand } from "../measure/demand.ts";
 import type { Throttle } from "./rate-limit.ts";
 

@@ -1,8 +1,8 @@
 import type { Queue } from "../queue/queue.ts";
 import type { Caution } from "./decision.ts";
 import type { Group } from "../queue/group.ts";
-import type { BatchCost } from "../measure/learned-cost.ts";
-import { choosesByWeight, type Settings } from "../contract/settings.ts";
+import { choosesByWeight, type BatchCost } from "../measure/learned-cost.ts";
+import { type Settings } from "../contract/settings.ts";
 
 /**
  * Up to this mean deviation, one that scatters more is given up earlier. Beyond it items differ, or the machine is crowded:

@@ -1,6 +1,6 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../contract/rate-limit.ts";
 import { isShared, limitsOf, type Settings } from "../contract/settings.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/runtime.ts";
 import { propertyOf } from "../../shared/describe.ts";
 
 /** What a limit may count. */

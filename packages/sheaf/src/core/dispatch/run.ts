@@ -3,7 +3,7 @@ import type { Chunk } from "../queue/chunk.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
-import { newAbortController, warn, warnOnce } from "../runtime/globals.ts";
+import { newAbortController, warn, warnOnce } from "../runtime/runtime.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";

@@ -1,5 +1,4 @@
-import { Alarm, type Clock } from "../runtime/clock.ts";
-import { warnOnce } from "../runtime/globals.ts";
+import { Alarm, type Clock, warnOnce } from "../runtime/runtime.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 
 /** A batcher that makes no progress for this long, with all slots taken and items waiting, warns once. */

@@ -1,5 +1,6 @@
 import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
+import type { BatcherOptions } from "../contract/options.ts";
 import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
 import { judge, gainAtStart } from "./verdict.ts";
 import { momentsOf, type LinePoint } from "./weighted-line.ts";
@@ -264,3 +265,9 @@ export class CrowdedCost implements CostModel {
 
 /** The cost model of a batcher: by size, or by size and weight. */
 export type BatchCost = LearnedCost | WeighedCost | CrowdedCost;
+
+/** Whether weights decide which items go together: they explain run times, and no runner sorts the items itself. */
+export const choosesByWeight = (
+  { batchWeight }: Pick<BatcherOptions<never, never>, "batchWeight">,
+  { perWeightMs }: Pick<CostModel, "perWeightMs">,
+): boolean => perWeightMs > 0 && batchWeight !== "apart";

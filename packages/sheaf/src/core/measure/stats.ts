@@ -5,7 +5,7 @@ import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
 import type { BatcherStats, Verdict } from "../contract/stats.ts";
 import { describe } from "../../shared/describe.ts";
-import { warnOnce } from "../runtime/globals.ts";
+import { warnOnce } from "../runtime/runtime.ts";
 
 /** Of a batcher whose statistics these are. */
 interface Limits {

@@ -1,4 +1,4 @@
-import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { AbortSignalLike } from "../runtime/runtime.ts";
 import { capacityOf, type Lane, type Settings } from "../contract/settings.ts";
 import { type Account, mayHold } from "./tenants.ts";
 import type { Settlement } from "./settlement.ts";

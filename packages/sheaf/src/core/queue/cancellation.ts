@@ -2,8 +2,7 @@ import { reject, type Chunk } from "./chunk.ts";
 import type { Queue } from "./queue.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import type { Clock } from "../runtime/clock.ts";
-import { sparesRunning, type AbortSignalLike } from "../runtime/globals.ts";
+import { type Clock, sparesRunning, type AbortSignalLike } from "../runtime/runtime.ts";
 
 /** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>

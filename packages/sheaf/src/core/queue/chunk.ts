@@ -1,4 +1,4 @@
-import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { AbortSignalLike } from "../runtime/runtime.ts";
 import type { Lane } from "../contract/settings.ts";
 import type { Run } from "../dispatch/run.ts";
 import type { LaneQueue } from "./group.ts";

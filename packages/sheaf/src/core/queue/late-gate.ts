@@ -1,8 +1,9 @@
+import { choosesByWeight } from "../measure/learned-cost.ts";
 import type { Arrival, Terms, Admission, Gate } from "./admission.ts";
 import type { Queue } from "./queue.ts";
 import type { Dispatcher } from "../dispatch/dispatcher.ts";
 import type { StandingOverload } from "../dispatch/standing-overload.ts";
-import { choosesByWeight, type Lane, type Settings, capacityOf } from "../contract/settings.ts";
+import { type Lane, type Settings, capacityOf } from "../contract/settings.ts";
 import {
   expectedByWeightMs,
   expectedLatencyMs,

@@ -1,5 +1,5 @@
 import { reject, type Chunk } from "./chunk.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/runtime.ts";
 import { RollingHistogram } from "../measure/histogram.ts";
 import type { Queue } from "./queue.ts";
 import type { Outcome } from "./cancellation.ts";

@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 import { checkClock } from "../../core/contract/settings.ts";
 import {
   check,

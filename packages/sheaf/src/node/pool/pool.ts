@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from "../../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../../core/runtime/runtime.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import { runHandleOf } from "../../core/contract/base-run-handle.ts";
 import type { RunHandle } from "../../core/contract/executor.ts";

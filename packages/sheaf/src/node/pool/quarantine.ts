@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";

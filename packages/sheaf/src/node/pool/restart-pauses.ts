@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 
 const limit = 5;
 const peaceMs = 60_000;

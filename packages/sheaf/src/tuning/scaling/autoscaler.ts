@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/runtime/clock.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
 import type { ScalingSettings, SimulatedWorkers } from "./scaling.ts";
 
 /** The figures that an autoscaler looks at. */

@@ -1,6 +1,5 @@
-import { newAbortController } from "../../core/runtime/globals.ts";
+import { newAbortController, type Clock } from "../../core/runtime/runtime.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import type { Clock } from "../../core/runtime/clock.ts";
 import { checkCount, checkOptions } from "../../shared/checks.ts";
 import { notNegative, positive, share, spanMs } from "./checks.ts";
 import { Random } from "./random.ts";

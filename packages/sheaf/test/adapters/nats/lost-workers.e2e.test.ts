@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { systemClock, type Clock } from "../../../dist/core/runtime/clock.js";
+import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 
 const rig = new Rig();

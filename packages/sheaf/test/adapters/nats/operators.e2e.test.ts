@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/testing/index.js";
-import type { Clock } from "../../../dist/core/runtime/clock.js";
+import type { Clock } from "../../../dist/core/runtime/runtime.js";
 import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { BatcherError, createBatcher, type Clock } from "../../../dist/index.js";
-import { systemClock } from "../../../dist/core/runtime/clock.js";
+import { systemClock } from "../../../dist/core/runtime/runtime.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 

@@ -1,7 +1,7 @@
 import { createBatcher } from "../../../core/create-batcher.ts";
 import type { Batcher, DetailedResult } from "../../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../../core/contract/options.ts";
-import type { Clock } from "../../../core/runtime/clock.ts";
+import type { Clock } from "../../../core/runtime/runtime.ts";
 import type { Policy } from "../../../policies/policy.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import type { StartOptions } from "./call.ts";

@@ -8,9 +8,8 @@ import {
   withMethods,
   type Check,
 } from "../../../shared/checks.ts";
-import { warn } from "../../../core/runtime/globals.ts";
+import { warn, systemClock, type Clock } from "../../../core/runtime/runtime.ts";
 import { describe } from "../../../shared/describe.ts";
-import { systemClock, type Clock } from "../../../core/runtime/clock.ts";
 import { checkClock, priorities } from "../../../core/contract/settings.ts";
 import type { Priority } from "../../../core/contract/options.ts";
 import type { NatsClient } from "../wire/client.ts";

@@ -1,4 +1,4 @@
-import { within } from "../../../core/runtime/clock.ts";
+import { within } from "../../../core/runtime/runtime.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { ensureDeadLetters, ensureQueue, namesOf } from "./topology.ts";

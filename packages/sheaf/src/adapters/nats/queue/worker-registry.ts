@@ -1,4 +1,4 @@
-import type { Clock } from "../../../core/runtime/clock.ts";
+import type { Clock } from "../../../core/runtime/runtime.ts";
 import { recordOf } from "../wire/envelope.ts";
 
 /** A worker's report, sent every second. */

@@ -1,4 +1,4 @@
-import { type Clock, within } from "../../../core/runtime/clock.ts";
+import { type Clock, within } from "../../../core/runtime/runtime.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** Events of a connection, for one side of a queue. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../../../core/runtime/clock.ts";
+import type { Clock } from "../../../core/runtime/runtime.ts";
 
 /** One timer per purpose: setting it again before it has fired has no effect. */
 export class Timers {
