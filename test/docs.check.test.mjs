@@ -88,18 +88,6 @@ for (const [file, name, constant] of [
     assert.deepEqual(own.map(([option]) => [option, shown.get(option)]), own); // prettier-ignore
   });
 
-test("every setting of the server shows its default in the editor", async () => {
-  const shown = defaultTags("sheaf-server/src/settings/settings.ts", "Settings");
-  const { defaultSettings } = await import("sheaf-server");
-  const isLiteral = (value) => value !== undefined && !Array.isArray(value);
-  const expected = Object.entries(defaultSettings).map(([name, value]) => [
-    name,
-    isLiteral(value) ? JSON.stringify(value) : shown.get(name),
-  ]);
-  assert.deepEqual([...shown].filter(([, tag]) => tag === undefined), []); // prettier-ignore
-  assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(expected));
-});
-
 test("every row of every table has as many cells as its header", () => {
   assert.deepEqual(
     documents().flatMap((file) => raggedRows(readFileSync(file, "utf8")).map((line) => `${file}:${line}`)),

@@ -22,7 +22,7 @@ export async function publicDeclarations() {
  */
 function declarationsOf(points) {
   const { checker, resolved, named } = exportsOf(points);
-  const isOurs = (symbol) => /\/packages\/[\w-]+\/dist\//.test(symbol.declarations?.[0].getSourceFile().fileName);
+  const isOurs = (symbol) => /\/packages\/[\w-]+\/dist\//.test(symbol.declarations?.[0]?.getSourceFile().fileName);
   const homes = new Map();
   for (const { specifier, symbols } of points.map((point) => ({ ...point, symbols: named(point) })))
     for (const [name, symbol] of symbols) if (!homes.has(symbol)) homes.set(symbol, { specifier, name });

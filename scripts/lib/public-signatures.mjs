@@ -36,7 +36,9 @@ export function namesOfTypes(node) {
     ? [node.typeName]
     : ts.isExpressionWithTypeArguments(node)
       ? [node.expression]
-      : [];
+      : ts.isTypeQueryNode(node)
+        ? [node.exprName]
+        : [];
   return [...own, ...childrenOf(node).flatMap(namesOfTypes)];
 }
 

@@ -1,158 +1,6 @@
-import { strategyNames, type StrategyName } from "../shared/strategies.ts";
+import { strategyNames } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
 import { poolingModes } from "../runners/text/vector-modules.ts";
-
-/**
- * Every setting of `sheaf serve`, resolved, as an editor shows it; its row in the table below has the rest. Times in
- * milliseconds, sizes in bytes.
- */
-export interface Settings {
-  /** @default 32, and 128 for text models in folders */
-  readonly maxBatchSize: number | undefined;
-  /** @default 50 */
-  readonly maxWaitMs: number;
-  /** @default 1000 */
-  readonly queueMaxSize: number;
-  /** @default 429 */
-  readonly queueFullStatus: 429 | 503;
-  /** @default "cpu" */
-  readonly inferenceDevice: string;
-  /** @default "auto" */
-  readonly schedulerStrategy: StrategyName;
-  /** @default "newest"; "arrival" with the strategy fifo */
-  readonly overloadOrder: "newest" | "arrival" | undefined;
-  /** @default 100 */
-  readonly adaptiveTargetLatencyMs: number;
-  /** @default none */
-  readonly latencyBudgetMs: number | undefined;
-  /** @default "single" */
-  readonly batchDependent: "single" | "exact" | "batch";
-  /** @default model.onnx, or onnx/model.onnx */
-  readonly modelFile: string | undefined;
-  /** @default the folder's own, else mean */
-  readonly pooling: readonly string[] | undefined;
-  /** @default true */
-  readonly autoTruncate: boolean;
-  /** @default 10 */
-  readonly warmupBatches: number;
-  /** @default 0 */
-  readonly cacheMaxBytes: number;
-  /** @default none */
-  readonly cacheTtlMs: number | undefined;
-  /** @default none */
-  readonly cacheExcept: readonly string[];
-  /** @default 30000 */
-  readonly requestTimeoutMs: number;
-  /** @default 60000 */
-  readonly runTimeoutMs: number;
-  /** @default 600000 */
-  readonly crashedInputMs: number;
-  /** @default 1 */
-  readonly workers: number;
-  /** @default "thread" */
-  readonly workerIsolation: "thread" | "process";
-  /** @default the cores shared out among the workers */
-  readonly workerThreads: number | undefined;
-  /** @default 0 */
-  readonly workerNiceness: number;
-  /** @default none */
-  readonly python: string | undefined;
-  /** @default false */
-  readonly watch: boolean;
-  /** @default false */
-  readonly strictReadiness: boolean;
-  /** @default 10485760 */
-  readonly maxBodyBytes: number;
-  /** @default 100000 */
-  readonly maxJsonKeys: number;
-  /** @default 1000000 */
-  readonly maxJsonArrays: number;
-  /** @default 2048 */
-  readonly maxInputs: number;
-  /** @default 100000 */
-  readonly maxTextChars: number;
-  /** @default 10000 */
-  readonly maxConnections: number;
-  /** @default 30000 */
-  readonly uploadTimeoutMs: number;
-  /** @default 120000 */
-  readonly replyTimeoutMs: number;
-  /** @default 72000 */
-  readonly keepAliveTimeoutMs: number;
-  /** @default none */
-  readonly corsOrigins: readonly string[];
-  /** @default none */
-  readonly allowedHosts: readonly string[];
-  /** @default "127.0.0.1" */
-  readonly host: string;
-  /** @default 8000 */
-  readonly port: number;
-  /** @default none */
-  readonly grpcPort: number | undefined;
-  /** @default "info" */
-  readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
-  /** @default none */
-  readonly apiKey: string | undefined;
-  /** @default none */
-  readonly apiKeysFile: string | undefined;
-  /** @default "key" */
-  readonly tenantBy: "key" | "header" | "user";
-  /** @default "x-tenant" */
-  readonly tenantHeader: string;
-  /** @default none */
-  readonly tenantItemsPerSecond: number | undefined;
-  /** @default none */
-  readonly tenantWeightPerSecond: number | undefined;
-  /** @default none */
-  readonly tenantItemsInFlight: number | undefined;
-  /** @default 25000 */
-  readonly shutdownGraceMs: number;
-  /** @default none */
-  readonly upstream: string | undefined;
-  /** @default none */
-  readonly upstreamApiKey: string | undefined;
-  /** @default learned */
-  readonly upstreamConcurrency: number | undefined;
-  /** @default none */
-  readonly upstreamRequestsPerMinute: number | undefined;
-  /** @default none */
-  readonly upstreamTokensPerMinute: number | undefined;
-  /** @default 67108864 */
-  readonly upstreamMaxReplyBytes: number;
-  /** @default "all" */
-  readonly role: "gateway" | "worker" | "all";
-  /** @default none */
-  readonly natsUrl: string | undefined;
-  /** @default none */
-  readonly natsUser: string | undefined;
-  /** @default none */
-  readonly natsPassword: string | undefined;
-  /** @default none */
-  readonly natsToken: string | undefined;
-  /** @default none */
-  readonly natsCredsFile: string | undefined;
-  /** @default none */
-  readonly natsTlsCaFile: string | undefined;
-  /** @default none */
-  readonly natsTlsCertFile: string | undefined;
-  /** @default none */
-  readonly natsTlsKeyFile: string | undefined;
-  /** @default "file" */
-  readonly natsDurability: "file" | "memory" | "none";
-  /** @default 1 */
-  readonly natsReplicas: number;
-  /** @default 5000 */
-  readonly natsAckWaitMs: number;
-  /** @default 5 */
-  readonly natsMaxDeliver: number;
-  /** @default 1000 */
-  readonly natsHoldMs: number;
-  /** @default a hash of the model's content */
-  readonly modelVersion: string | undefined;
-}
-
-/** What a setting can be. */
-export type SettingValue = Settings[keyof Settings];
 
 /** Under which heading of a help text a setting stands. */
 export type SettingGroup =
@@ -166,15 +14,8 @@ export type SettingGroup =
   | "Upstream"
   | "Fleet";
 
-/** One row of the table. */
-export interface Setting<T = SettingValue> {
-  /** Name in a config file and in `Settings`, such as `maxBatchSize`. */
-  readonly name: keyof Settings;
-  /** Environment variable: `MAX_BATCH_SIZE`. */
-  readonly env: string;
-  /** Command-line flag: `--max-batch-size`. */
-  readonly flag: string;
-  readonly group: SettingGroup;
+/** What is written down of a setting that has values of this type. */
+interface Row<T> {
   /** What stands for a value in help: `items`, `ms`, `thread|process`. */
   readonly valueName: string;
   /** Which values there are, where its name does not say it: `1 to 65536`. */
@@ -184,15 +25,24 @@ export interface Setting<T = SettingValue> {
   readonly expects: string;
   readonly description: string;
   /** A secret is not printed. */
-  readonly isSecret: boolean;
+  readonly isSecret?: boolean;
   /** Whether a model may have a value of its own in the config file. */
-  readonly isPerModel: boolean;
+  readonly isPerModel?: boolean;
   /** The value, or undefined where `raw` (text of a flag or variable, or a value of a config file) is not one. */
   parse(raw: unknown): T | undefined;
 }
 
-type Row<T> = Pick<Setting<T>, "default" | "valueName" | "range" | "expects" | "description" | "parse"> &
-  Partial<Pick<Setting<T>, "isSecret" | "isPerModel">>;
+/** One row of the table. */
+export interface Setting extends Required<Omit<Row<SettingValue>, "range">> {
+  /** Name in a config file and in `Settings`, such as `maxBatchSize`. */
+  readonly name: keyof Settings;
+  /** Environment variable: `MAX_BATCH_SIZE`. */
+  readonly env: string;
+  /** Command-line flag: `--max-batch-size`. */
+  readonly flag: string;
+  readonly group: SettingGroup;
+  readonly range?: string | undefined;
+}
 
 const longestMs = 86_400_000;
 
@@ -471,22 +321,26 @@ const rows = {
   }),
 };
 
-const table: { readonly [Name in keyof Settings]: Row<Settings[Name]> & { readonly group: SettingGroup } } = rows;
+/** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
+export type Settings = { readonly [Name in keyof typeof rows]: (typeof rows)[Name]["default"] };
+
+/** What a setting can be. */
+export type SettingValue = Settings[keyof Settings];
 
 /** The one list of settings: flags, environment variables, config file keys and their documentation come from it. */
-export const settingsTable: readonly Setting[] = (Object.keys(table) as (keyof Settings)[]).map((name) => ({
+export const settingsTable: readonly Setting[] = (Object.keys(rows) as (keyof Settings)[]).map((name) => ({
   name,
   env: name.replaceAll(/[A-Z]/g, "_$&").toUpperCase(),
   flag: `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
   isSecret: false,
   isPerModel: false,
-  ...table[name],
+  ...rows[name],
   valueName: valueNameOf(name),
 }));
 
 /** A time or a size says its unit, as its name does. */
 function valueNameOf(name: keyof Settings): string {
-  const { valueName } = table[name];
+  const { valueName } = rows[name];
   if (valueName !== "n") return valueName;
   const unit = /(Ms|Bytes|Chars|Tokens)$/.exec(name)?.[0];
   return unit?.toLowerCase() ?? "n";

@@ -17,7 +17,6 @@ export async function inferLongList(
   options: InferOptions & { readonly timeoutMs: number },
 ): Promise<PromiseSettledResult<Served>[]> {
   const { queueMaxSize } = model.settings;
-  const { maxBatchSize, concurrency } = model.batcher.capacity;
   const deadlineAtMs = performance.now() + options.timeoutMs;
   let hasFirst = false;
   const infer = async (item: unknown, { signal }: InferOptions): Promise<Served> => {
@@ -44,7 +43,7 @@ export async function inferLongList(
   const release = model.hold();
   try {
     const results = mapOver(items, options, {
-      window: Math.max(1, Math.min(Math.floor(queueMaxSize / 2), maxBatchSize * (concurrency + 1))),
+      window: Math.max(1, Math.floor(queueMaxSize / 2)),
       aborts,
       hasRoom: () => model.batcher.pending.queued < queueMaxSize,
       call: infer,
