@@ -53,7 +53,7 @@ export function assembleBatcher<In, Out>(
   const settlement = new Settlement<In>(clock, queue);
   const alone = weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
   const cost = learned === undefined ? alone : new CrowdedCost(alone, learned.contention);
-  const admission = new Admission<In, Out>(settings, queue, settlement, cost);
+  const admission = new Admission<In>(queue);
   const entrance = new Entrance<In, Out>(settings, admission, queue, settlement, cost);
 
   const throttle = new Throttle(settings);
@@ -81,7 +81,7 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(settings, cost, weigh === undefined ? undefined : throttle);
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
-    admission.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
+    entrance.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
   if (learned !== undefined) dispatcher.learners.push(learned.watching(dispatcher, queue, maxBatchSize));
   dispatcher.learners.push(caution);
   // In this order: a policy and a subscriber see what the batch has taught.

@@ -1,9 +1,9 @@
 import type { DetailedResult } from "../contract/batcher.ts";
 import type { Scheduler } from "../dispatch/scheduler.ts";
-import type { Entrance } from "../queue/entrance.ts";
+import type { Entrance, Terms } from "../queue/entrance.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { CallOptions } from "../contract/options.ts";
-import type { Admission, Terms } from "../queue/admission.ts";
+import type { Admission } from "../queue/admission.ts";
 import type { Chunk, Settler } from "../queue/chunk.ts";
 import type { Account } from "../queue/tenants.ts";
 import type { AbortSignalLike } from "../runtime/runtime.ts";
@@ -34,7 +34,7 @@ export interface Calls<In, Out> {
 export function callsOf<In, Out>(
   settings: Settings<In, Out>,
   queue: Queue<In>,
-  admission: Admission<In, Out>,
+  admission: Admission<In>,
   entrance: Entrance<In, Out>,
   scheduler: Scheduler<In, Out>,
 ): Calls<In, Out> {

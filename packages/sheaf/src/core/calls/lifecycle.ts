@@ -13,7 +13,7 @@ export class Lifecycle<In, Out> {
   readiness: Promise<void> = Promise.resolve();
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
-  readonly #admission: Admission<In, Out>;
+  readonly #admission: Admission<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
   readonly #executor: Pick<Executor<In, Out>, "close"> | undefined;
@@ -22,7 +22,7 @@ export class Lifecycle<In, Out> {
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
-    admission: Admission<In, Out>,
+    admission: Admission<In>,
     dispatcher: Dispatcher<In, Out>,
     scheduler: Scheduler<In, Out>,
     executor: Pick<Executor<In, Out>, "close"> | undefined,

@@ -14,7 +14,7 @@ import type { MultiCallEntry } from "../queue/chunk.ts";
 export function listsOf<In, Out>(
   settings: Settings<In, Out>,
   queue: Queue<In>,
-  admission: Admission<In, Out>,
+  admission: Admission<In>,
   entrance: Entrance<In, Out>,
   scheduler: Scheduler<In, Out>,
   { enter, termsOf }: Calls<In, Out>,
@@ -31,7 +31,7 @@ export function listsOf<In, Out>(
       if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
-      for (const gate of admission.gates) gate(array.length, terms);
+      entrance.ask(array.length, terms);
       // Throws before anything is enqueued, so the whole list is refused.
       entrance.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });

@@ -27,7 +27,7 @@ export class Scheduler<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
   readonly #queue: Queue<In>;
-  readonly #admission: Admission<In, Out>;
+  readonly #admission: Admission<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #decisions: Decisions<In, Out>;
   readonly #launcher: Launcher<In, Out>;
@@ -48,7 +48,7 @@ export class Scheduler<In, Out> {
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
-    admission: Admission<In, Out>,
+    admission: Admission<In>,
     dispatcher: Dispatcher<In, Out>,
     decisions: Decisions<In, Out>,
     launcher: Launcher<In, Out>,

@@ -1,4 +1,6 @@
-import type { Admission, Arrival, Terms } from "./admission.ts";
+import type { Admission } from "./admission.ts";
+import { drainMs, type Waiting } from "../measure/expected-latency.ts";
+import type { AbortSignalLike } from "../runtime/runtime.ts";
 import { Chunk, type Settler, type ItemRef, type Epoch } from "./chunk.ts";
 import type { Group } from "./group.ts";
 import type { Settlement } from "./settlement.ts";
@@ -12,17 +14,52 @@ import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import { capacityOf, type Lane, type Settings } from "../contract/settings.ts";
 
+/** An item with its keys, each computed once. */
+export interface Arrival<In> {
+  readonly item: In;
+  readonly weight: number;
+  readonly group: unknown;
+  readonly orderKey: unknown;
+  readonly dedupeKey: unknown;
+  /** With `fairKey`. */
+  readonly tenant: Account<In> | undefined;
+}
+
+/** How the caller of an item or a list waits. */
+export interface Terms {
+  readonly lane: Lane;
+  readonly signal: AbortSignalLike | undefined;
+  /** `Infinity` without a timeout. */
+  readonly deadlineAtMs: number;
+  readonly arrivedAtMs: number;
+  readonly tag: unknown;
+  readonly alone: boolean;
+}
+
+/** Why a call is refused with `QUEUE_FULL`, and the details of its error. */
+export interface Refusal {
+  readonly why: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * May refuse a call or a list of so many items before it enters: an option adds one. It knows the time by the arrival only.
+ * `arrival`: of a single item.
+ */
+export type Gate<In> = (items: number, terms: Terms, arrival?: Arrival<In>) => Refusal | undefined;
+
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
   readonly #settings: Settings<In, Out>;
-  readonly #admission: Admission<In, Out>;
+  readonly gates: Gate<In>[] = [];
+  readonly #admission: Admission<In>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
   readonly #cost: CostModel;
 
   constructor(
     settings: Settings<In, Out>,
-    admission: Admission<In, Out>,
+    admission: Admission<In>,
     queue: Queue<In>,
     settlement: Settlement<In>,
     cost: CostModel,
@@ -47,7 +84,7 @@ export class Entrance<In, Out> {
       throw error;
     }
     this.#admission.checkOpen(1, terms.signal);
-    for (const gate of this.#admission.gates) gate(1, terms, arrival);
+    this.ask(1, terms, arrival);
     if (this.share(arrival, settler, terms)) return;
     if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#queue.epochs.current);
     else this.hold(arrival, settler, terms, mayWait);
@@ -102,10 +139,52 @@ export class Entrance<In, Out> {
     waiter.epoch = this.#queue.epochs.current;
     const tenant = waiter.arrival?.tenant;
     if (!this.#admission.hasRoomFor(tenant) && !(mayWait && waiters.hasRoom(this.#queue.maxSize, tenant))) {
-      this.#admission.refuseFull(items.length - waiter.position, tenant);
+      this.#refuse(items.length - waiter.position, this.#full(tenant), tenant);
     }
     waiters.add(waiter);
     waiters.admit();
+  }
+
+  /** Asks the gates. @throws {BatcherError} `QUEUE_FULL` */
+  ask(items: number, terms: Terms, arrival?: Arrival<In>): void {
+    for (const gate of this.gates) {
+      const refusal = gate(items, terms, arrival);
+      if (refusal !== undefined) this.#refuse(items, refusal, arrival?.tenant);
+    }
+  }
+
+  /** Whose room is full. */
+  #full(tenant: Account<In> | undefined): Refusal {
+    const { size, maxSize: maxQueueSize } = this.#queue;
+    const hint = 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".';
+    if (tenant === undefined || size >= maxQueueSize) {
+      const why = `the queue is full: ${size} items wait (maxQueueSize ${maxQueueSize}). ${hint}`;
+      return { why, details: { maxQueueSize } };
+    }
+    const { key, waiting } = tenant;
+    const why =
+      `the room of tenant ${describe(key)} is full: ${waiting} of the ${size} waiting items are its own (maxQueueSize ` +
+      `${maxQueueSize}), and the rest is for others. ${hint}`;
+    return { why, details: { maxQueueSize, tenant: key, tenantQueued: waiting } };
+  }
+
+  /** @throws {BatcherError} `QUEUE_FULL` */
+  #refuse(items: number, { why, details }: Refusal, tenant: Account<In> | undefined): never {
+    this.#calls.tally.rejected += items;
+    if (tenant !== undefined) tenant.rejected += items;
+    throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
+      ...details,
+      queued: this.#queue.size,
+      drainMs: drainMs(this.#cost, capacityOf(this.#settings), this.#waitingOf(tenant)),
+    });
+  }
+
+  /** The items that must go before all of the tenant's have, at most all that wait. */
+  #waitingOf(tenant: Account<In> | undefined): Waiting {
+    const { size: items, weight, tenants } = this.#queue;
+    if (tenant === undefined) return { items, weight };
+    const ahead = Math.min(items, tenants!.ahead(tenant, 1));
+    return { items: ahead, weight: (weight * ahead) / Math.max(1, items) };
   }
 
   #newWaiters(): Waiters<In> {

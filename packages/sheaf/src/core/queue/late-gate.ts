@@ -1,5 +1,6 @@
 import { choosesByWeight } from "../measure/learned-cost.ts";
-import type { Arrival, Terms, Admission, Gate } from "./admission.ts";
+import type { Admission } from "./admission.ts";
+import type { Arrival, Gate, Refusal, Terms } from "./entrance.ts";
 import type { Queue } from "./queue.ts";
 import type { Dispatcher } from "../dispatch/dispatcher.ts";
 import type { StandingOverload } from "../dispatch/standing-overload.ts";
@@ -22,7 +23,7 @@ const maxScanned = 1024;
 /** The gate of `refuseLate`. */
 export function lateGate<In, Out>(
   settings: Settings<In, Out>,
-  admission: Admission<In, Out>,
+  admission: Admission<In>,
   queue: Queue<In>,
   cost: CostModel,
   dispatcher: Runs,
@@ -34,7 +35,7 @@ export function lateGate<In, Out>(
 
 class LateGate<In, Out> {
   readonly #settings: Settings<In, Out>;
-  readonly #admission: Admission<In, Out>;
+  readonly #admission: Admission<In>;
   readonly #queue: Queue<In>;
   readonly #cost: CostModel;
   readonly #dispatcher: Runs;
@@ -42,7 +43,7 @@ class LateGate<In, Out> {
 
   constructor(
     settings: Settings<In, Out>,
-    admission: Admission<In, Out>,
+    admission: Admission<In>,
     queue: Queue<In>,
     cost: CostModel,
     dispatcher: Runs,
@@ -59,18 +60,17 @@ class LateGate<In, Out> {
   /**
    * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
    * more than a late answer, and a queue that is older than its deadlines serves no caller. `arrival`: of a single item.
-   * @throws {BatcherError} `QUEUE_FULL`
    */
-  check(items: number, terms: Terms, arrival: Arrival<In> | undefined): void {
+  check(items: number, terms: Terms, arrival: Arrival<In> | undefined): Refusal | undefined {
     const { lane, arrivedAtMs, deadlineAtMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
     const { weight, tenant } = arrival ?? {};
-    if (refuseLate === Infinity || deadlineAtMs === Infinity || !this.#admission.hasRoomFor(tenant)) return;
+    if (refuseLate === Infinity || deadlineAtMs === Infinity || !this.#admission.hasRoomFor(tenant)) return undefined;
     const inLane = this.#queue.ahead(lane) + (this.#admission.waiters?.items ?? 0);
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#dispatcher.restsMs(this.#cost, arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
-    if (ahead === 0 && restsMs.length < this.#settings.slots.limit) return;
+    if (ahead === 0 && restsMs.length < this.#settings.slots.limit) return undefined;
     const bySize = weight === undefined || this.#cost.perWeightMs === 0;
     const inOrderMs = bySize
       ? expectedLatencyMs(this.#cost, capacityOf(this.#settings), ahead + items - 1, restsMs)
@@ -83,17 +83,14 @@ class LateGate<In, Out> {
         : inOrderMs;
     const timeoutMs = Math.round((deadlineAtMs - arrivedAtMs) * 1000) / 1000;
     const limitMs = refuseLate * timeoutMs;
-    if (expectedMs === undefined || expectedMs <= limitMs) return;
+    if (expectedMs === undefined || expectedMs <= limitMs) return undefined;
     if (bySize && !overload && mayBeWithin(limitMs, this.#cost, capacityOf(this.#settings), ahead + items - 1, restsMs))
-      return;
-    this.#admission.refuse(
-      items,
+      return undefined;
+    const why =
       `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
-        (overload ? "newer items will go before it" : `${ahead} items wait before it`) +
-        ". Retry later, raise timeoutMs or add capacity.",
-      { expectedMs, timeoutMs },
-      tenant,
-    );
+      (overload ? "newer items will go before it" : `${ahead} items wait before it`) +
+      ". Retry later, raise timeoutMs or add capacity.";
+    return { why, details: { expectedMs, timeoutMs } };
   }
 
   /** Whether standing overload changes its place, and arrivals alone decide how far. */

@@ -1,5 +1,5 @@
-import type { Admission, Arrival, Terms } from "./admission.ts";
-import type { Entrance } from "./entrance.ts";
+import type { Admission } from "./admission.ts";
+import type { Arrival, Entrance, Terms } from "./entrance.ts";
 import { reject, type Settler, type Epoch } from "./chunk.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome } from "./cancellation.ts";
@@ -44,7 +44,7 @@ export class Waiters<In> {
   readonly byTurns: boolean;
   isAdmitting = false;
   readonly #name: string;
-  readonly #admission: Pick<Admission<In, never>, "hasShare">;
+  readonly #admission: Admission<In>;
   readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
@@ -52,7 +52,7 @@ export class Waiters<In> {
   constructor(
     name: string,
     byTurns: boolean,
-    admission: Pick<Admission<In, never>, "hasShare">,
+    admission: Admission<In>,
     entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">,
     queue: Queue<In>,
     calls: Settlement<In>,
