@@ -62,12 +62,11 @@ export class Problem extends Error {
   }
 }
 
-/** A wrong value: its path, the expected kind, the actual value. Status 422. */
+/** A wrong value: its path, the expected kind, the actual value; undefined for one that is missing. Status 422. */
 export function invalid(path: string, expected: string, got: unknown): Problem {
   const where = path === "" ? "The body" : path;
-  return new Problem("INVALID_INPUT", `${where} must be ${expected}, got ${describe(got)}.`, {
-    param: path || undefined,
-  });
+  const fault = got === undefined ? `is missing; it must be ${expected}` : `must be ${expected}, got ${describe(got)}`;
+  return new Problem("INVALID_INPUT", `${where} ${fault}.`, { param: path || undefined });
 }
 
 /** The client has gone, and the server did not fail: only a log at debug shows it. */

@@ -62,7 +62,7 @@ test("models in Python and a built-in one are served together, each as it declar
     ["matrix", [[1, 2], [3, 0.5]], /input\[1\]\[1\] must be an integer/, "input[1][1]"], // prettier-ignore
     ["named", { ...record, image: [1, 2, 3, 4, 5, 600] }, /input\.image\[5\] must be an integer from 0 to 255, got 600/, "input.image[5]"], // prettier-ignore
     ["named", { ...record, flag: [1] }, /input\.flag\[0\] must be true or false/, "input.flag[0]"],
-    ["named", { ...record, more: undefined }, /input\.more must be any JSON value, got undefined/, "input.more"],
+    ["named", { ...record, more: undefined }, /input\.more is missing; it must be any JSON value/, "input.more"],
   ];
   for (const [model, input, message, param] of wrong) {
     const { status, json } = await infer(model, input);

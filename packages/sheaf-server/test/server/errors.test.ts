@@ -61,7 +61,7 @@ const wrongRequests: readonly {
   { name: "a timeout that is none", headers: { "x-request-timeout-ms": "soon" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /milliseconds above 0/, param: "X-Request-Timeout-Ms" },
   { name: "a timeout above the server's", headers: { "x-request-timeout-ms": "30001" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /above 0 and at most 30000 \(REQUEST_TIMEOUT_MS\), got "30001"/, param: "X-Request-Timeout-Ms" },
   { name: "a timeout of many digits", headers: { "x-request-timeout-ms": "99999999999" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /at most 30000 \(REQUEST_TIMEOUT_MS\)/, param: "X-Request-Timeout-Ms" },
-  { name: "embeddings without a model", path: "/v1/embeddings", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^model must be the name of a model, got undefined/, param: "model" },
+  { name: "embeddings without a text", path: "/v1/embeddings", body: { model: "measure" }, status: 422, code: "INVALID_INPUT", message: /^input is missing; it must be a text/, param: "input" },
   { name: "embeddings of an unknown model", path: "/v1/embeddings", body: { model: "ada", input: "x" }, status: 404, code: "MODEL_NOT_FOUND", message: /no model "ada"/, param: "model" },
   { name: "embeddings of a model that makes none", path: "/v1/embeddings", body: { model: "double", input: "x" }, status: 422, code: "INVALID_INPUT", message: /does not embed texts/, param: "model" },
   { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /measure does not take token ids\. .*check_embedding_ctx_length=False/, param: "input" },

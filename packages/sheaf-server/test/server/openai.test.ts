@@ -3,6 +3,7 @@ import { test } from "node:test";
 import OpenAI, { APIError } from "openai";
 import type { ModelDefinition } from "../../dist/index.js";
 import { gated, measuringTexts, serving } from "./serving.js";
+import { embeddingTexts } from "./text-models.js";
 
 test("openai's client embeds one text and several, as floats and as base64, with the same result", async (t) => {
   const { url } = await serving(t, [measuringTexts()]);
@@ -26,6 +27,26 @@ test("openai's client embeds one text and several, as floats and as base64, with
   }
   const one = await client.embeddings.create({ model: "measure", input: "x" });
   assert.deepEqual(Array.from(one.data[0]!.embedding), [1, 120]);
+});
+
+test("the fields of TEI's, Jina's, NVIDIA's and vLLM's clients are taken, and obeyed where they change something", async (t) => {
+  const { post } = await serving(t, [embeddingTexts]);
+  const embed = async (more: object) => {
+    const { status, json } = await post("/v1/embeddings", { input: "abc", ...more });
+    return status === 200 ? json.data[0].embedding : `${status} ${json.error.param}: ${json.error.message}`;
+  };
+  assert.deepEqual(await embed({}), [3, 4], "no model is named");
+  const idle = { embedding_type: "float", task: "text-matching", late_chunking: false, truncate: "END", priority: 0 };
+  assert.deepEqual(await embed(idle), [3, 4]);
+  assert.deepEqual(await embed({ normalized: false, truncate: true, task: null }), [3, 4]);
+  const unit = await embed({ normalized: true });
+  assert.ok(Math.abs(unit[0] - 0.6) < 1e-6 && Math.abs(unit[1] - 0.8) < 1e-6, String(unit));
+  assert.equal(typeof (await embed({ embedding_type: "base64" })), "string");
+  assert.match(await embed({ input: "more than nine", truncate: "NONE" }), /^422 input: .*truncate is "NONE"/);
+  assert.match(await embed({ input: "more than nine", truncate: false }), /^422 input: .*truncate is false/);
+  assert.match(await embed({ late_chunking: true }), /^422 late_chunking: /);
+  assert.match(await embed({ embedding_type: "ubinary" }), /^422 embedding_type: /);
+  assert.match(await embed({ embedding_type: "base64", encoding_format: "float" }), /^422 embedding_type: /);
 });
 
 test("openai's client lists the models", async (t) => {

@@ -60,7 +60,7 @@ test("bodies and headers show the limits of the server's settings and models", a
   assert.deepEqual(one.properties.input, bare);
   assert.deepEqual([several.properties.inputs.minItems, several.properties.inputs.maxItems], [1, 7]);
   const { model, input, dimensions } = bodyOf("/v1/embeddings").properties;
-  assert.deepEqual(model.enum, ["measure"]);
+  assert.deepEqual(model.anyOf[0].enum, ["measure"]);
   assert.deepEqual([input.anyOf[0].minLength, input.anyOf[0].maxLength, input.anyOf[1].maxItems], [1, 90, 7]);
   assert.deepEqual(dimensions.anyOf[0].enum, [2]);
   const header = paths["/rerank"].post.parameters.find(({ name }: { name: string }) => name === "x-request-timeout-ms");

@@ -1,8 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { inferenceHeaders } from "../../http/call-options.ts";
-import { Type } from "../../http/schema/json-schema.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import { base64Of, commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import { objectAt, textSchema } from "../codec/inputs.ts";
+import { invalid } from "../../problems/problem.ts";
 import type { Models } from "../models/models.ts";
 import {
   embeddingModel,
@@ -13,7 +15,8 @@ import {
   type TextsToEmbed,
 } from "./embed-texts.ts";
 import { inputType } from "./prompts.ts";
-import { field, ignored, object, oneOf, required, someOf } from "./fields.ts";
+import { field, ignored, object, readLater, required, someOf, type ValuesOf } from "./fields.ts";
+import { cutOf, truncateSide } from "./truncation.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
 export function cohereRoutes(app: FastifyInstance, models: Models): void {
@@ -41,25 +44,44 @@ type EmbeddingType = "float" | "base64";
 
 const types = someOf<EmbeddingType>("float", "base64");
 const fields = {
-  texts: required(severalTexts),
   model: embeddingModel,
   input_type: inputType,
   embedding_types: field(types, "Default: float."),
   output_dimension: vectorLength,
-  truncate: field(
-    oneOf("END", "START", "NONE"),
-    "Side on which texts that are too long are truncated; NONE refuses them. Default: END, or NONE if AUTO_TRUNCATE is false.",
-  ),
+  truncate: truncateSide,
   // Sheaf's own header sets the priority.
   ...ignored("priority"),
 };
+const texts = required(severalTexts);
 const embedBodies = {
   1: object("an object with texts", {
+    texts,
     ...fields,
     embedding_types: field(types, "Default: plain arrays of numbers."),
   }),
-  2: object("an object with texts", fields),
+  2: object("an object with texts", { texts, ...fields }),
+  /** Of v2, for texts and images. */
+  inputs: object("an object with inputs", { inputs: required(readLater(inputsSchema)), ...fields }),
 };
+
+function inputsSchema({ settings }: Models): Schema {
+  const part = Type.Object({ type: Type.Literal("text"), text: textSchema(settings) });
+  const input = Type.Object({ content: Type.Array(part, { minItems: 1, maxItems: 1 }) });
+  return Type.Array(input, { minItems: 1, maxItems: settings.maxInputs });
+}
+
+/** The one text of each input; a vector of several parts is the model's own affair. */
+function textsOf(inputs: unknown): readonly unknown[] {
+  if (!Array.isArray(inputs)) throw invalid("inputs", "an array of inputs", inputs);
+  return inputs.map((input: unknown, index) => {
+    const { content } = objectAt(input, `inputs[${index}]`, "an object with content");
+    const path = `inputs[${index}].content`;
+    if (!Array.isArray(content) || content.length !== 1) throw invalid(path, "an array of one text", content);
+    const { type, text } = objectAt(content[0], `${path}[0]`, 'an object with type "text" and text');
+    if (type !== "text") throw invalid(`${path}[0].type`, '"text"', type);
+    return text;
+  });
+}
 
 interface CohereTexts extends TextsToEmbed {
   /** The forms of the vectors, by name in the reply; undefined: bare arrays of numbers. */
@@ -67,18 +89,31 @@ interface CohereTexts extends TextsToEmbed {
 }
 
 function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
-  const { texts, model, input_type, embedding_types, output_dimension, truncate } = embedBodies[version].read(body, "");
+  const hasInputs =
+    version === 2 && typeof body === "object" && body !== null && "inputs" in body && !("texts" in body);
+  if (!hasInputs) {
+    const { texts, ...rest } = embedBodies[version].read(body, "");
+    return embedding(texts, "texts", rest, version);
+  }
+  const { inputs, ...rest } = embedBodies.inputs.read(body, "");
+  return embedding(textsOf(inputs), "inputs", rest, version);
+}
+
+function embedding(
+  texts: readonly unknown[],
+  path: string,
+  { model, input_type, embedding_types, output_dimension, truncate }: ValuesOf<typeof fields>,
+  version: 1 | 2,
+): CohereTexts {
   const types = embedding_types ?? (version === 1 ? undefined : (["float"] as const));
   return {
     name: model,
     texts,
-    path: "texts",
+    path,
     dimensions: output_dimension,
     dimensionsPath: "output_dimension",
     prompt: { path: "input_type", inputType: input_type },
-    cut: truncate === "START" ? "left" : undefined,
-    truncate: truncate === undefined ? undefined : truncate !== "NONE",
-    refuseTruncated: truncate === "NONE" ? '"NONE"' : undefined,
+    ...cutOf(truncate),
     isJson: types === undefined || types.includes("float"),
     types,
   };
@@ -94,7 +129,10 @@ const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
   tags: ["Cohere"],
   operationId: `cohereEmbedV${version}`,
   headers: inferenceHeaders(models.settings),
-  body: embedBodies[version].schema(models),
+  body:
+    version === 1
+      ? embedBodies[1].schema(models)
+      : Type.Union([embedBodies[2].schema(models), embedBodies.inputs.schema(models)]),
   response: {
     200: json(
       "The vectors, in the order of the texts.",

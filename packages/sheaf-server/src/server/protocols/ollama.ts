@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { inferenceHeaders } from "../../http/call-options.ts";
@@ -168,9 +169,15 @@ const listOf = ({ all }: Models): object => ({
       name: name + tag,
       model: name + tag,
       modified_at: startedAt,
+      size: 0,
+      digest: digestOf(name, definition),
       details: detailsOf(definition),
     })),
 });
+
+/** Another one for another version of a model: clients see by it that a model has changed. */
+const digestOf = (name: string, { version = "" }: ServedModel["definition"]): string =>
+  createHash("sha256").update(`${name}\n${version}`).digest("hex");
 
 /** A model of any kind, in the fields of Ollama's `/api/show`. @throws {Problem} 404; 503 while it loads. */
 function shown(name: string, models: Models): object {
@@ -249,7 +256,14 @@ const tagsSchema: RouteSchema = {
       "The models, in the order of the command line.",
       Type.Object({
         models: Type.Array(
-          Type.Object({ name: Type.String(), model: Type.String(), modified_at: Type.String(), details }),
+          Type.Object({
+            name: Type.String(),
+            model: Type.String(),
+            modified_at: Type.String(),
+            size: count("Always 0: the size of a model is not known."),
+            digest: text("SHA-256 of the model's name and version."),
+            details,
+          }),
         ),
       }),
     ),

@@ -6,9 +6,28 @@ import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { modelHead } from "../contract/model-head.ts";
-import { embedTexts, oneOrMoreTexts, vectorLength, type Embedded, type TextsToEmbed } from "./embed-texts.ts";
-import { inputType } from "./prompts.ts";
-import { anyText, closedObject, field, modelThat, modelParameter, oneOf, required } from "./fields.ts";
+import {
+  embeddingModel,
+  embedTexts,
+  oneOrMoreTexts,
+  vectorLength,
+  type Embedded,
+  type TextsToEmbed,
+} from "./embed-texts.ts";
+import { inputType, task } from "./prompts.ts";
+import {
+  anyText,
+  closedObject,
+  field,
+  ignored,
+  kindOf,
+  modelParameter,
+  oneOf,
+  required,
+  trueOrFalse,
+} from "./fields.ts";
+import { cutOf, truncateSideOrNot } from "./truncation.ts";
+import { invalid } from "../../problems/problem.ts";
 import { inferenceHeaders } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
 import { count, described, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
@@ -60,13 +79,26 @@ function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
   return input.kind === "text" || output.kind === "text" ? "text" : "tensor";
 }
 
-const embeddingsBody = closedObject("an object with model and input", {
-  model: required(modelThat(embedsTexts), "Name of a text embedding model."),
+const encoding = oneOf("float", "base64");
+
+/** OpenAI's fields, and those that Jina, NVIDIA and vLLM add to them. */
+const embeddingsBody = closedObject("an object with input", {
+  model: embeddingModel,
   input: required(oneOrMoreTexts),
-  encoding_format: field(oneOf("float", "base64"), "Encoding of the vectors.", "float"),
+  encoding_format: field(encoding, "Encoding of the vectors. Default: float."),
+  embedding_type: field(encoding, "The same, in Jina's words."),
   dimensions: vectorLength,
   input_type: inputType,
+  task,
+  normalized: field(trueOrFalse, "true gives vectors of length 1; false, the default, those that the model outputs."),
+  late_chunking: field(
+    kindOf("false: each text has a vector of its own", (value) => value === false, Type.Boolean({ enum: [false] })),
+    "Each text has a vector of its own.",
+  ),
+  truncate: truncateSideOrNot,
   user: field(anyText, "Name of the tenant if TENANT_BY=user."),
+  // Sheaf's own header sets the priority.
+  ...ignored("priority"),
 });
 
 interface Embeddings extends TextsToEmbed {
@@ -74,10 +106,28 @@ interface Embeddings extends TextsToEmbed {
 }
 
 function readEmbeddings(body: unknown): Embeddings {
-  const { model, input, encoding_format, dimensions, input_type: type, user } = embeddingsBody.read(body, "");
-  const isBase64 = encoding_format === "base64";
-  const prompt = { path: "input_type", inputType: type };
-  return { name: model, texts: input, path: "input", dimensions, prompt, user, isJson: !isBase64, isBase64 };
+  const wanted = embeddingsBody.read(body, "");
+  const { model, input, encoding_format, embedding_type, dimensions, input_type, task, normalized, truncate, user } =
+    wanted;
+  if (encoding_format !== undefined && (embedding_type ?? encoding_format) !== encoding_format)
+    throw invalid("embedding_type", `"${encoding_format}", as encoding_format is`, embedding_type);
+  if (input_type !== undefined && (task ?? input_type) !== input_type)
+    throw invalid("task", `"${input_type}", as input_type is`, task);
+  const isBase64 = (encoding_format ?? embedding_type) === "base64";
+  const prompt =
+    input_type === undefined ? { path: "task", inputType: task } : { path: "input_type", inputType: input_type };
+  return {
+    name: model,
+    texts: input,
+    path: "input",
+    dimensions,
+    prompt,
+    user,
+    ...cutOf(truncate),
+    isUnit: normalized === true,
+    isJson: !isBase64,
+    isBase64,
+  };
 }
 
 function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): Buffer {

@@ -27,6 +27,12 @@ export const inputType: Field<string | undefined> = field(
   "Kind of the texts; the model's prompt for it is put before each. A model without prompts returns the same vector for every kind.",
 );
 
+/** The same in Jina's words. */
+export const task: Field<string | undefined> = field(
+  oneOf("retrieval.query", "retrieval.passage", "text-matching", "classification", "clustering", "separation"),
+  "Task of the vectors; the model's prompt for it is put before each text, as for input_type.",
+);
+
 export const promptName: Field<string | undefined> = field(
   anyText,
   "Name of one of the model's prompts, to be put before each text. Default: the model's default prompt.",

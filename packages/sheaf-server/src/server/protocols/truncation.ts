@@ -3,7 +3,8 @@ import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import { isTruncated } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
-import { field, integerFrom, trueOrFalse, type Field, type Kind } from "./fields.ts";
+import type { TextsToEmbed } from "./embed-texts.ts";
+import { field, integerFrom, kindOf, oneOf, trueOrFalse, type Field, type Kind } from "./fields.ts";
 
 // Litellm sends it with every request.
 const direction = (allowed: readonly Side[]): Kind<Side> => ({
@@ -34,6 +35,34 @@ export const truncationOnEitherSide: typeof truncation = {
   truncate: truncation.truncate,
   truncation_direction: field(direction(["right", "left"]), "Side on which texts that are too long are truncated."),
 };
+
+type Cut = "END" | "START" | "NONE";
+
+const cutWords =
+  "Side on which texts that are too long are truncated; NONE refuses them. Default: END, or NONE if AUTO_TRUNCATE is false.";
+
+/** Cohere's field for it. */
+export const truncateSide: Field<Cut | undefined> = field(oneOf("END", "START", "NONE"), cutWords);
+
+/** NVIDIA's, which has Cohere's words, and Jina's, which is true or false. */
+export const truncateSideOrNot: Field<Cut | boolean | undefined> = field(
+  kindOf(
+    '"END", "START" or "NONE", or true or false',
+    (value) => typeof value === "boolean" || value === "END" || value === "START" || value === "NONE",
+    Type.Union([Type.String({ enum: ["END", "START", "NONE"] }), Type.Boolean()]),
+  ),
+  `${cutWords} true is END and false NONE.`,
+);
+
+/** What these words ask of the texts. */
+export function cutOf(wanted: Cut | boolean | undefined): Pick<TextsToEmbed, "cut" | "truncate" | "refuseTruncated"> {
+  const isRefused = wanted === "NONE" || wanted === false;
+  return {
+    cut: wanted === "START" ? "left" : undefined,
+    truncate: wanted === undefined ? undefined : !isRefused,
+    refuseTruncated: isRefused ? JSON.stringify(wanted) : undefined,
+  };
+}
 
 /**
  * A worker counts the tokens of a text: only its results tell that one was cut. `pathOf` names the text of a result, `truncate`

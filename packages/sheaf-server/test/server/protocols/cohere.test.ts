@@ -16,6 +16,24 @@ test("/v1/embed gives bare vectors, and named ones where types are asked for; /v
   assert.deepEqual([second.embeddings, second.meta.api_version], [{ float: vectors }, { version: "2" }]);
 });
 
+test("/v2/embed takes the texts as inputs too, each of one text", async (t) => {
+  const { post } = await serving(t, [embeddingTexts]);
+  const inputs = ["abc", "a"].map((text) => ({ content: [{ type: "text", text }] }));
+  const { json } = await post("/v2/embed", { model: "embed", inputs });
+  assert.deepEqual([json.embeddings, json.texts], [{ float: [[3, 4], [1, 4]] }, ["abc", "a"]]); // prettier-ignore
+  const image = { content: [{ type: "image_url", image_url: { url: "data:," } }] };
+  for (const [wrong, path] of [
+    [[image], "inputs[0].content[0].type"],
+    [[{ content: [...inputs[0]!.content, ...inputs[1]!.content] }], "inputs[0].content"],
+    [[...inputs, { content: [{ type: "text" }] }], "inputs[2]"],
+    [[], "inputs"],
+  ] as const) {
+    const { status, json } = await post("/v2/embed", { inputs: wrong });
+    assert.deepEqual([status, json.error.param], [422, path], json.message);
+  }
+  assert.equal((await post("/v1/embed", { inputs })).status, 422, "v1 has none");
+});
+
 test("base64 is the float32 of the vector; output_dimension cuts it", async (t) => {
   const { post } = await serving(t, [embeddingTexts]);
   const { json } = await post("/v2/embed", { texts: ["abc"], embedding_types: ["base64", "float"] });

@@ -62,6 +62,8 @@ test("/api/tags lists the models that embed, /api/show describes any, /api/versi
     [["embed:latest", "embed:latest"]],
   );
   assert.ok(!Number.isNaN(Date.parse(models[0].modified_at)));
+  assert.equal(typeof models[0].size, "number");
+  assert.match(models[0].digest, /^[0-9a-f]{64}$/);
   const { json } = await post("/api/show", { model: "embed:latest" });
   assert.deepEqual(json.capabilities, ["embedding"]);
   assert.deepEqual([json.model_info["sheaf.embedding_length"], json.model_info["sheaf.context_length"]], [2, 9]);
