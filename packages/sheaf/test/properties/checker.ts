@@ -305,7 +305,9 @@ export class Checker {
 
   /** One that waits, too, gets the error of a run that was put back, where its deadline comes before the pause has ended. */
   #isTooLateForPause({ deadlineMs }: Call, reason: unknown): boolean {
-    const isOfPutBack = this.runs.some(({ isPutBack, failedWith }) => isPutBack && failedWith === reason);
+    const isOfPutBack = this.runs.some(
+      ({ isPutBack, mayBePutBack, failedWith }) => (isPutBack || mayBePutBack === true) && failedWith === reason,
+    );
     return isOfPutBack && this.#pauses.some(({ untilMs }) => deadlineMs <= untilMs + roundingMs);
   }
 
