@@ -235,14 +235,14 @@ test("a client that obeys comes back when the refusal says, else after its own p
 });
 
 test("after a surge the time to recover is measured; a server that never comes back says so", async () => {
-  for (const [untilMs, back] of [
+  for (const [endAtMs, back] of [
     [10_000, true],
     [Infinity, false],
   ] as const) {
     // prettier-ignore
     const clock = manualClock();
     // Broken from second 4, the surge is from 4 to 16.
-    const isBroken = (): boolean => clock.now() >= 4000 && clock.now() < untilMs;
+    const isBroken = (): boolean => clock.now() >= 4000 && clock.now() < endAtMs;
     const { target } = endingTarget(clock, () => ({ status: isBroken() ? 500 : 200, afterMs: 1 }));
     const retries = { patienceMs: 1000, attempts: 1 };
     const { goodput } = await runPatient(clock, {

@@ -66,8 +66,8 @@ test("1,100 messages: never more than 600 in any second, and none is lost", asyn
   };
   const push = expoPush(expo, { clock });
   await Promise.all(Array.from({ length: 1100 }, (_, n) => push(message(String(n)))));
-  for (const { atMs: fromMs } of sent) {
-    const within = sent.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 1000);
+  for (const { atMs: startAtMs } of sent) {
+    const within = sent.filter(({ atMs }) => atMs >= startAtMs && atMs < startAtMs + 1000);
     assert.ok(within.reduce((sum, { count }) => sum + count, 0) <= 600);
   }
   assert.equal(sent.reduce((sum, { count }) => sum + count, 0), 1100); // prettier-ignore

@@ -294,12 +294,12 @@ test("leases of messages that wait or run are extended until they are answered, 
   await clock.advanceAsync(10_000);
   await runs[1]!.finish();
   assert.deepEqual([told, ended.status], [["ack 0", "ack 1"], "fulfilled"]);
-  for (const [message, untilMs] of [
+  for (const [message, endAtMs] of [
     [0, 10_000],
     [1, 20_000],
   ] as const) {
     // prettier-ignore
-    const moments = [0, ...extended.get(message)!, untilMs];
+    const moments = [0, ...extended.get(message)!, endAtMs];
     const gaps = moments.slice(1).map((atMs, i) => atMs - moments[i]!);
     assert.ok(Math.max(...gaps) <= 2000 && Math.min(...gaps.slice(0, -1)) > 1000, `message ${message}: ${gaps.join()}`);
   }
@@ -713,7 +713,7 @@ async function consumeSeeded(seed: number): Promise<void> {
     };
     const expiry = (): void => {
       assert.ok(clock.now() < 1e8, `seed ${seed}: it never ends`);
-      for (const [message, untilMs] of leasedUntil) if (untilMs <= clock.now()) requeue(message);
+      for (const [message, endAtMs] of leasedUntil) if (endAtMs <= clock.now()) requeue(message);
       if (!stop.signal.aborted || leasedUntil.size > 0) clock.after(100, expiry);
     };
     expiry();

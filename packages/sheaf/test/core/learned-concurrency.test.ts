@@ -167,8 +167,8 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
 });
 
 /** Runs one after the other, with every slot taken, a full batch waiting, and no run longer than the others. */
-function press(learned: LearnedConcurrency, runs: number, fromMs: number): number {
-  let atMs = fromMs;
+function press(learned: LearnedConcurrency, runs: number, startAtMs: number): number {
+  let atMs = startAtMs;
   for (let run = 0; run < runs; run++) {
     learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, true, true);
     atMs += 20;

@@ -183,10 +183,10 @@ test("the later of two pauses counts", async () => {
   await runs[0]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 500 }));
   await clock.advanceAsync(10);
   await runs[1]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 20 }));
-  const fromMs = clock.now();
+  const startAtMs = clock.now();
   watchAll(batcher, [3]);
   await clock.advanceAsync(10_000);
-  assert.equal(runs[2]!.startedAtMs, fromMs + 490);
+  assert.equal(runs[2]!.startedAtMs, startAtMs + 490);
 });
 
 test("a retryAfterMs that is not a span of time is ignored", async () => {

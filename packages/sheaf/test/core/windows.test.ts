@@ -194,18 +194,18 @@ test("without maxWaitMs a policy may hold until something changes", async () => 
 });
 
 test("a policy is asked again at askAgainAtMs", async () => {
-  let untilMs = 0;
+  let endAtMs = 0;
   const policy: Policy = {
     name: "until",
-    decide: ({ nowMs, waiting }) => (nowMs >= untilMs ? { run: waiting } : { askAgainAtMs: untilMs }),
+    decide: ({ nowMs, waiting }) => (nowMs >= endAtMs ? { run: waiting } : { askAgainAtMs: endAtMs }),
   };
   const { batcher, clock, runs } = heldBatcher({ policy });
-  untilMs = clock.now() + 40;
+  endAtMs = clock.now() + 40;
   watchAll(batcher, [1]);
   await clock.advanceAsync(39);
   assert.equal(runs.length, 0);
   await clock.advanceAsync(1);
-  assert.equal(runs[0]!.startedAtMs, untilMs);
+  assert.equal(runs[0]!.startedAtMs, endAtMs);
 });
 
 test("a policy may run fewer than wait; it is asked about the rest while a slot is free", async () => {

@@ -10,15 +10,15 @@ const numbers = { runs: 3000, weight: 300_000, perMs: 60_000 };
 
 /** A store in memory; each process has its own view of it, which may be cut off. */
 function store(clock: Clock) {
-  const rows = new Map<string, { demand: number; untilMs: number }>();
+  const rows = new Map<string, { demand: number; endAtMs: number }>();
   let renewals = 0;
   const view = (state: { isAway?: boolean; isDead?: boolean } = {}): RateShares => ({
     renew: async (member, demand, keepMs) => {
       if (state.isAway === true) throw new Error("the store is away");
       if (state.isDead === true) return new Promise(() => undefined);
       renewals++;
-      rows.set(member, { demand, untilMs: clock.now() + keepMs });
-      return [...rows].filter(([name, { untilMs }]) => name !== member && untilMs >= clock.now()).map(([, { demand: other }]) => other); // prettier-ignore
+      rows.set(member, { demand, endAtMs: clock.now() + keepMs });
+      return [...rows].filter(([name, { endAtMs }]) => name !== member && endAtMs >= clock.now()).map(([, { demand: other }]) => other); // prettier-ignore
     },
     leave: async (member) => rows.delete(member),
   });
@@ -43,10 +43,10 @@ function rig(given: typeof numbers | undefined = numbers) {
 const shareOf = (embed: OpenAIEmbeddings): number => embed.stats().rateLimit!.share;
 
 /** Callers who call again and again until that time; the errors that they got. */
-function busy(clock: VirtualClock, embed: OpenAIEmbeddings, untilMs: number, callers = 500): unknown[] {
+function busy(clock: VirtualClock, embed: OpenAIEmbeddings, endAtMs: number, callers = 500): unknown[] {
   const errors: unknown[] = [];
   const call = async (caller: number): Promise<void> => {
-    for (let i = 0; clock.now() < untilMs; i++)
+    for (let i = 0; clock.now() < endAtMs; i++)
       await embed(`${caller} ${i} ${"some words ".repeat(1 + ((caller + i) % 60))}`).catch(async (error: unknown) => {
         errors.push(error);
         await clock.sleep(1000);

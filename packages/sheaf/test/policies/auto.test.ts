@@ -180,8 +180,8 @@ test("callers who do not wait for each other, alone or in bursts, are not cut in
   let nowMs = 0;
   for (let batch = 0; batch < 400; batch++) {
     let size = 0;
-    const untilMs = nowMs + 5;
-    for (; nowMs < untilMs; nowMs += -Math.log(1 - random()) / 2) {
+    const endAtMs = nowMs + 5;
+    for (; nowMs < endAtMs; nowMs += -Math.log(1 - random()) / 2) {
       poisson.arrived!(view({ nowMs, arrivals: 1, outstanding: ++size, prefetch: 1 }));
     }
     poisson.observe(record(Math.max(1, size), 5), nowMs);

@@ -24,7 +24,7 @@ export interface Call {
   /** In order of arrival over all callers. */
   readonly arrival: number;
   readonly madeAtMs: number;
-  readonly deadlineMs: number;
+  readonly deadlineAtMs: number;
   readonly signal: AbortSignal | undefined;
   /** Single calls of a batcher without room to wait for: they are in the queue from the call on, or refused. */
   readonly isSingle: boolean;
@@ -79,7 +79,7 @@ export class Checker {
   /** close() has resolved. */
   #overAtMs: number | undefined;
   readonly #spent: { readonly atMs: number; readonly amount: number }[] = [];
-  readonly #pauses: { readonly fromMs: number; readonly untilMs: number }[] = [];
+  readonly #pauses: { readonly startAtMs: number; readonly endAtMs: number }[] = [];
 
   constructor(scenario: Scenario, now: () => number) {
     this.#scenario = scenario;
@@ -173,7 +173,7 @@ export class Checker {
     if (failure?.isPutBack === true) this.#putBack(note);
     const pauseMs = (failure?.error as { retryAfterMs?: number } | undefined)?.retryAfterMs;
     if (pauseMs === undefined) return;
-    this.#pauses.push({ fromMs: this.#now(), untilMs: this.#now() + pauseMs });
+    this.#pauses.push({ startAtMs: this.#now(), endAtMs: this.#now() + pauseMs });
   }
 
   /** A queue is full where it has an end, or where calls may be refused as late. */
@@ -206,8 +206,8 @@ export class Checker {
     if ("value" in outcome) {
       this.checkOwn(call, outcome.value);
       assert.ok(
-        nowMs <= call.deadlineMs + roundingMs,
-        `item ${call.item.id} got a result ${nowMs - call.deadlineMs} ms after its deadline`,
+        nowMs <= call.deadlineAtMs + roundingMs,
+        `item ${call.item.id} got a result ${nowMs - call.deadlineAtMs} ms after its deadline`,
       );
     } else {
       this.checkReason(call, outcome.reason, nowMs);
@@ -246,8 +246,8 @@ export class Checker {
     for (const call of this.calls) {
       if (call.outcome !== undefined || call.isForgotten) continue;
       assert.ok(
-        nowMs <= call.deadlineMs + roundingMs,
-        `item ${call.item.id} is ${nowMs - call.deadlineMs} ms past its deadline`,
+        nowMs <= call.deadlineAtMs + roundingMs,
+        `item ${call.item.id} is ${nowMs - call.deadlineAtMs} ms past its deadline`,
       );
       if (call.isSingle && this.answered.has(call.item))
         assert.fail(`item ${call.item.id} was answered and still waits`);
@@ -261,7 +261,7 @@ export class Checker {
       !isFree ||
       maxWaitMs === undefined ||
       rateLimit !== undefined ||
-      this.#pauses.some(({ untilMs }) => nowMs < untilMs) ||
+      this.#pauses.some(({ endAtMs }) => nowMs < endAtMs) ||
       !neverFull
     )
       return;
@@ -304,11 +304,11 @@ export class Checker {
   }
 
   /** One that waits, too, gets the error of a run that was put back, where its deadline comes before the pause has ended. */
-  #isTooLateForPause({ deadlineMs }: Call, reason: unknown): boolean {
+  #isTooLateForPause({ deadlineAtMs }: Call, reason: unknown): boolean {
     const isOfPutBack = this.runs.some(
       ({ isPutBack, mayBePutBack, failedWith }) => (isPutBack || mayBePutBack === true) && failedWith === reason,
     );
-    return isOfPutBack && this.#pauses.some(({ untilMs }) => deadlineMs <= untilMs + roundingMs);
+    return isOfPutBack && this.#pauses.some(({ endAtMs }) => deadlineAtMs <= endAtMs + roundingMs);
   }
 
   #checkItem(item: Item, note: RunNote, nowMs: number): void {
@@ -324,7 +324,7 @@ export class Checker {
       (other) =>
         (other.outcome === undefined || other.isForgotten) &&
         other.signal?.aborted !== true &&
-        nowMs <= other.deadlineMs + roundingMs,
+        nowMs <= other.deadlineAtMs + roundingMs,
     );
     assert.ok(isWanted, `item ${item.id} ran though every caller of it had gone`);
 
@@ -359,7 +359,7 @@ export class Checker {
         (call) =>
           call.isSingle && isSame(call.item, item) && call.madeAtMs < run.startedAtMs && call.outcome === undefined,
       );
-      if (waiting === undefined || waiting.signal?.aborted === true || waiting.deadlineMs <= nowMs) continue;
+      if (waiting === undefined || waiting.signal?.aborted === true || waiting.deadlineAtMs <= nowMs) continue;
       assert.fail(
         `item ${item.id} runs beside its equal in batch ${run.batchId}, that item ${waiting.item.id} waits for`,
       );
@@ -368,8 +368,8 @@ export class Checker {
 
   #checkRate(items: number, nowMs: number): void {
     // Not in the moment of the failure itself, which reaches the batcher some microtasks after the run has ended.
-    const pause = this.#pauses.find(({ fromMs, untilMs }) => nowMs > fromMs && nowMs < untilMs - roundingMs);
-    assert.ok(pause === undefined, `a batch started at ${nowMs} ms, in the pause until ${pause?.untilMs} ms`);
+    const pause = this.#pauses.find(({ startAtMs, endAtMs }) => nowMs > startAtMs && nowMs < endAtMs - roundingMs);
+    assert.ok(pause === undefined, `a batch started at ${nowMs} ms, in the pause until ${pause?.endAtMs} ms`);
     const { rateLimit } = this.#scenario;
     if (rateLimit === undefined) return;
     const most = rateLimit.runs ?? rateLimit.items!;
@@ -389,10 +389,13 @@ export class Checker {
     if (code === "TIMEOUT") {
       const isPredicted = error.details["predicted"] === true;
       assert.ok(
-        call.deadlineMs < Infinity && (isPredicted || nowMs >= call.deadlineMs - roundingMs),
-        `item ${item.id}: TIMEOUT too early: made at ${call.madeAtMs}, deadline ${call.deadlineMs}, now ${nowMs}: ${error.message}`,
+        call.deadlineAtMs < Infinity && (isPredicted || nowMs >= call.deadlineAtMs - roundingMs),
+        `item ${item.id}: TIMEOUT too early: made at ${call.madeAtMs}, deadline ${call.deadlineAtMs}, now ${nowMs}: ${error.message}`,
       );
-      assert.ok(nowMs <= call.deadlineMs + roundingMs, `item ${item.id}: TIMEOUT ${nowMs - call.deadlineMs} ms late`);
+      assert.ok(
+        nowMs <= call.deadlineAtMs + roundingMs,
+        `item ${item.id}: TIMEOUT ${nowMs - call.deadlineAtMs} ms late`,
+      );
     } else if (code === "QUEUE_FULL") {
       this.checkFull(error);
     } else if (code === "CLOSED") {

@@ -503,7 +503,7 @@ class Simulation {
       item,
       arrival: this.#arrivals++,
       madeAtMs,
-      deadlineMs: madeAtMs + timeoutMs,
+      deadlineAtMs: madeAtMs + timeoutMs,
       signal,
       isSingle,
       isForgotten: false,

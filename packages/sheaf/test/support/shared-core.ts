@@ -27,9 +27,9 @@ export class SharedCore {
   }
 
   /** How long a run takes that needs the core for `cpuMs`. */
-  runMs(cpuMs: number, fromMs: number): number {
-    this.#left = Math.min(turnMs, this.#left + (fromMs - this.#endedAtMs) / 2);
-    let nowMs = fromMs;
+  runMs(cpuMs: number, startAtMs: number): number {
+    this.#left = Math.min(turnMs, this.#left + (startAtMs - this.#endedAtMs) / 2);
+    let nowMs = startAtMs;
     for (let left = cpuMs; left > 0; left -= stepMs) {
       const ranMs = Math.min(left, stepMs);
       if (this.isWanted(nowMs) && (this.#left -= ranMs) < 0) {
@@ -39,6 +39,6 @@ export class SharedCore {
       nowMs += ranMs;
     }
     this.#endedAtMs = nowMs;
-    return nowMs - fromMs;
+    return nowMs - startAtMs;
   }
 }

@@ -16,7 +16,7 @@ const double = async (n: number): Promise<number> => 2 * n;
 
 /** Turns of the event loop until it holds, for 20 s at most: sockets need some. */
 async function until(holds: () => boolean): Promise<void> {
-  for (const deadlineMs = performance.now() + 20_000; !holds() && performance.now() < deadlineMs;) await turn();
+  for (const deadlineAtMs = performance.now() + 20_000; !holds() && performance.now() < deadlineAtMs;) await turn();
   assert.ok(holds());
 }
 
