@@ -22,6 +22,7 @@ export class WorkerPart implements FleetPart {
       serves: descriptionOf(definition),
       version: definition.version,
       isServing: () => model.ownState === "ready",
+      isIsolated: model.workers !== undefined && model.settings.workerIsolation === "process",
     });
     this.ready = this.worker.ready();
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
+import { BatcherError } from "../../../dist/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 
 const rig = new Rig();
@@ -72,6 +73,39 @@ test(
     heir.open();
     await rig.worker(queue, heir.run, options);
     assert.deepEqual(await suspects, [2, 4, 6]);
+  },
+);
+
+test(
+  "the last worker of two, whose batches run in a process of their own, runs what may have ended the other one at once",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const [lost, other] = [new Gate(), new Gate()];
+    const options = { ackWaitMs, maxBatchSize: 8, concurrency: 1, isIsolated: true };
+    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs, timeoutMs: 60_000 });
+    const { connection } = await rig.worker(queue, lost.run, options);
+    await front.ready();
+    const suspects = Promise.allSettled([1, 2, 3].map((item) => front.detailed(item)));
+    await until(() => lost.entered.flat().length > 0, "the first worker has one");
+    // As a process does that an item crashes.
+    const run = async (items: number[]): Promise<number[]> => {
+      if (items.includes(2)) throw new BatcherError("WORKER_CRASHED", "The worker crashed.", { items: items.length });
+      return other.run(items);
+    };
+    other.open();
+    await rig.worker(queue, run, options);
+    const asking = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+    await until(() => asking.workers().length === 2, "both report");
+    await connection.close();
+    const [first, second, third] = await suspects;
+    assert.match(String((second as PromiseRejectedResult).reason), /given up after \d deliveries/);
+    for (const [outcome, value] of [
+      [first, 2],
+      [third, 6],
+    ] as const)
+      assert.equal((outcome as PromiseFulfilledResult<{ value: number }>).value.value, value);
+    for (let item = 4; item < 15; item++) assert.equal(await front(item), 2 * item);
   },
 );
 

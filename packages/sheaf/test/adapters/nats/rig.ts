@@ -17,6 +17,7 @@ import { startNats, whyNoNats, type RunningNats } from "../../../../../test/supp
 /** Why these tests do not run here; where CI=true that throws instead. */
 export const skip: string | false = whyNoNats() ?? false;
 
+type Own = Pick<NatsWorkerOptions, "version" | "isIsolated">;
 type Shared = Omit<NatsQueueOptions, "connection" | "headers" | "queue">;
 
 /** Options of a worker that are not its batcher's. */
@@ -29,10 +30,11 @@ const sharedOptions: ReadonlySet<string> = new Set([
   "replicas",
   "serves",
   "version",
+  "isIsolated",
   "onWarning",
   "codec",
   "inboxPrefix",
-] satisfies (keyof Shared | "version")[]);
+] satisfies (keyof Shared | keyof Own)[]);
 
 /** A server for one test file, and front ends and workers that are ended after each test. */
 export class Rig {
@@ -76,12 +78,12 @@ export class Rig {
   async worker<In, Out>(
     queue: string,
     run: BatchFunction<In, Out> | Executor<In, Out>,
-    options: Shared & Pick<NatsWorkerOptions, "version"> & BatcherOptions<In, Out> = {},
+    options: Shared & Own & BatcherOptions<In, Out> = {},
   ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
     const connection = await this.connect();
     const isShared = ([name]: [string, unknown]): boolean => sharedOptions.has(name);
     const entries = Object.entries(options);
-    const shared = Object.fromEntries(entries.filter(isShared)) as Shared & Pick<NatsWorkerOptions, "version">;
+    const shared = Object.fromEntries(entries.filter(isShared)) as Shared & Own;
     const own = Object.fromEntries(entries.filter((entry) => !isShared(entry))) as BatcherOptions<In, Out>;
     const { maxQueueSize, clock } = own as Shared;
     const concurrency = typeof run === "function" ? 1 : run.slots;

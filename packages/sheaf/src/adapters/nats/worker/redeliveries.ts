@@ -8,6 +8,8 @@ export interface RedeliveryParts {
   readonly settings: QueueSettings;
   /** Front ends remember where an item runs alone: with it they find the one that ends workers. */
   readonly workerId: string;
+  /** What an item may end is another process, which starts again. */
+  readonly isIsolated: boolean;
   readonly route: string;
   readonly peers: Peers;
   readonly timers: Timers;
@@ -64,7 +66,8 @@ const lookAgainMs = 30;
  * callers still wait: in random order (if the guilty one hurts another, it is not always the same), those that ran alone when
  * a worker ended last. At least half of the workers, and no less than one, serve the other items meanwhile. A worker that is
  * alone waits for another one if there was one lately, and otherwise until nothing else waits; but no longer than half of an
- * item's time.
+ * item's time. A worker whose batches run in a process of their own survives what ended the other one: there an item runs as all
+ * others the first time, and alone from then on, without waiting.
  */
 export class Redeliveries {
   readonly #parts: RedeliveryParts;
@@ -119,7 +122,9 @@ export class Redeliveries {
     if (answer === undefined) return this.#park(delivery);
     const { isAwaited, fleet, deaths, handedBack } = answer;
     if (!isAwaited) return this.#parts.drop(delivery);
-    if (delivery.deliveries <= handedBack + 1) return this.#parts.clear(delivery);
+    const { isIsolated, clear } = this.#parts;
+    if (delivery.deliveries <= handedBack + (isIsolated ? 2 : 1)) return clear(delivery);
+    if (isIsolated) return this.#runAlone(delivery);
     this.#parts.suspected();
     const from = this.#waiting.filter((other) => other.deaths < deaths).length;
     const to = this.#waiting.filter((other) => other.deaths <= deaths).length;
@@ -129,20 +134,25 @@ export class Redeliveries {
   }
 
   async #try(): Promise<void> {
-    const { settled, runAlone, drop, handBack, idle, workerId } = this.#parts;
+    const { settled, idle } = this.#parts;
     this.#becomes("trying");
     // An item that ends this worker must not take others with it.
     await settled();
     while (this.#waiting.length > 0 && this.#mayTry(this.#waiting[0]!)) {
-      const { delivery } = this.#waiting.shift()!;
-      const answer = await this.#ask(delivery, workerId);
-      if (this.#isStopped) handBack(delivery);
-      else if (answer === undefined) this.#park(delivery);
-      else if (answer.isAwaited) await runAlone(delivery);
-      else drop(delivery);
+      await this.#runAlone(this.#waiting.shift()!.delivery);
     }
     this.#becomes(this.#waiting.length > 0 ? "waiting" : undefined);
     if (!this.#isStopped) idle();
+  }
+
+  /** Its front end notes where, and counts the workers that end meanwhile. */
+  async #runAlone(delivery: Delivery): Promise<void> {
+    const { runAlone, drop, handBack, workerId } = this.#parts;
+    const answer = await this.#ask(delivery, workerId);
+    if (this.#isStopped) handBack(delivery);
+    else if (answer === undefined) this.#park(delivery);
+    else if (answer.isAwaited) await runAlone(delivery);
+    else drop(delivery);
   }
 
   #mayTry({ delivery, fleet }: Suspect): boolean {

@@ -1,5 +1,5 @@
 import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/contract/batcher.ts";
-import { checkFunction, checkText } from "../../../shared/checks.ts";
+import { checkFunction, checkText, oneOf } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";
 import { PoisonMode } from "./poison-mode.ts";
@@ -47,6 +47,12 @@ export interface NatsWorkerOptions extends NatsQueueOptions {
    * @default always true
    */
   readonly isServing?: (() => boolean) | undefined;
+  /**
+   * Batches run in a process of their own, as with `workerProcess()`: an item that crashes it leaves this process alive. Then the
+   * items of a worker that has ended run here at once, also where this is the only worker left.
+   * @default false
+   */
+  readonly isIsolated?: boolean | undefined;
 }
 
 export interface NatsWorker {
@@ -125,12 +131,16 @@ class QueueWorker implements NatsWorker {
   readonly #pushed: NatsSubscription[] = [];
 
   constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
-    const { isServing = () => true, version } = options;
+    const { isServing = () => true, isIsolated = false, version } = options;
     if (typeof (batcher as Partial<typeof batcher> | null)?.detailed !== "function")
       throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
     this.#isServing = () => isServing();
     this.#version = version;
-    const settings = (this.#settings = queueSettings(options, { isServing: checkFunction, version: checkText }));
+    const settings = (this.#settings = queueSettings(options, {
+      isServing: checkFunction,
+      isIsolated: oneOf(true, false),
+      version: checkText,
+    }));
     const names = (this.#names = namesOf(settings));
     const route = (this.#route = routeOf(settings.serves, version));
     const { maxBatchSize, concurrency } = batcher.capacity;
@@ -184,6 +194,7 @@ class QueueWorker implements NatsWorker {
     this.#redeliveries = new Redeliveries({
       settings,
       workerId: this.#id,
+      isIsolated,
       route,
       peers: this.#peers,
       timers: this.#timers,
