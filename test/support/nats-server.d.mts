@@ -11,3 +11,4 @@ export interface RunningNats {
 }
 export function whyNoNats(): string | undefined;
 export function startNats(more?: readonly string[]): Promise<RunningNats>;
+export function freePort(): Promise<number>;

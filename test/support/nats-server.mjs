@@ -8,6 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "./serving.mjs";
 
+export { freePort };
+
 const startMs = 120_000;
 const requirements = fileURLToPath(new URL("nats-server.txt", import.meta.url));
 /** Ignored by git. */

@@ -27,6 +27,8 @@ interface Refusal {
   readonly tenantQueued?: number;
   /** In a fleet: items that run count as well. */
   readonly atWorkers?: number;
+  /** In a fleet, where the bytes of the items fill the queue. */
+  readonly maxQueueBytes?: number;
   /** The time until the queue is empty; undefined until it is known. */
   readonly drainMs?: number;
   readonly expectedMs?: number;
@@ -56,6 +58,7 @@ export function problemFor(error: unknown, queue: Queue, tenant: object = queue)
   const {
     queued = queueMaxSize,
     atWorkers,
+    maxQueueBytes,
     drainMs = guessedDrainMs,
     expectedMs,
     timeoutMs,
@@ -63,10 +66,14 @@ export function problemFor(error: unknown, queue: Queue, tenant: object = queue)
     tenantQueued = queued,
   } = error.details as Refusal;
   const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
+  const bound =
+    maxQueueBytes === undefined
+      ? `${held} (QUEUE_MAX_SIZE ${queueMaxSize})`
+      : `its items take all of the ${maxQueueBytes} bytes that it reserves in NATS`;
   const retryMs = retryTimesOf(queue, tenant).waitMs(performance.now(), drainMs, tenantQueued);
   const room =
     full === undefined
-      ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      ? `The queue of ${name} is full: ${bound}.`
       : `The room of ${full.name} in the queue of ${name} is full: ${tenantQueued} of the ${queued} items that wait are its own.`;
   const reason =
     expectedMs === undefined

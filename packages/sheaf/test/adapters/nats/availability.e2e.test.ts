@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { createBatcher } from "../../../dist/index.js";
+import { freePort, startNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
@@ -116,3 +122,45 @@ test("an operator pauses the queue: the front end says so until it goes on", { s
   assert.equal(await answer, 4);
   await until(() => front.unavailableReason === undefined, "it goes on");
 });
+
+test(
+  "a front end at a leaf node with a JetStream domain of its own refuses calls, naming both domains",
+  { skip },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "sheaf-leaf-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const port = await freePort();
+    const start = async (name: string, leafnodes: string): Promise<RunningNats> => {
+      const file = join(folder, `${name}.conf`);
+      const storage = "max_file_store: 1000GB, max_memory_store: 1000GB";
+      writeFileSync(
+        file,
+        `jetstream { domain: ${name}, ${storage} }\nserver_name: ${name}\nleafnodes { ${leafnodes} }\n`,
+      );
+      const nats = await startNats(["-c", file]);
+      t.after(() => nats.stop());
+      return nats;
+    };
+    const hub = await start("hub", `host: 127.0.0.1, port: ${port}`);
+    const leaf = await start("edge", `remotes: [ { url: "nats://127.0.0.1:${port}" } ]`);
+    const at = async ({ url }: RunningNats): Promise<NatsConnection> => {
+      const connection = await connect({ servers: url });
+      t.after(() => connection.close());
+      return connection;
+    };
+    const warnings: string[] = [];
+    const onWarning = (message: string): void => void warnings.push(message);
+    const front = natsFrontEnd<number, number>({ connection: await at(leaf), headers, queue: "split", onWarning });
+    const worker = natsWorker(createBatcher(double), { connection: await at(hub), headers, queue: "split" });
+    t.after(() => worker.drain({ graceMs: 0 }));
+    t.after(() => front.close({ graceMs: 0 }));
+    const conflict = /its workers are in the JetStream domain hub, this front end is in the JetStream domain edge/;
+    await until(() => conflict.test(front.unavailableReason ?? ""), "it says so");
+    await assert.rejects(front(1), { code: "UNAVAILABLE", message: conflict });
+    assert.equal(times(warnings, conflict), 1);
+    const beside = natsFrontEnd<number, number>({ connection: await at(hub), headers, queue: "split" });
+    t.after(() => beside.close({ graceMs: 0 }));
+    await beside.ready();
+    assert.equal(await beside(1), 2, "one of the same domain is served");
+  },
+);

@@ -65,7 +65,7 @@ test("a queue that the server refuses is reported, and one that it takes later i
     maxQueueBytes: 2 ** 50,
   });
   t.after(() => worker.drain());
-  const refused = /JetStream refused SHEAF_test.*: insufficient storage.* A queue reserves maxQueueBytes \(\d+ bytes\)/;
+  const refused = /JetStream refused SHEAF_test.*: insufficient storage.* The queue test \d+\.x reserves \d+ bytes/;
   await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
   const warned = /cannot be used, and is tried again: JetStream refused SHEAF_test.*: insufficient storage/;
   await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");

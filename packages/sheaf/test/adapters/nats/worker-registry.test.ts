@@ -52,7 +52,7 @@ test("a pause of the front end itself does not count as silence of its workers",
 });
 
 test("how long items take follows from the heartbeats of workers; other messages are refused", () => {
-  const routing = new Routing({ clock: manualClock(), serves: undefined } as never, () => undefined);
+  const routing = new Routing({ clock: manualClock(), serves: undefined, connection: {} } as never, () => undefined);
   assert.equal(routing.drainMs(10), undefined);
   routing.heard(info);
   assert.equal(routing.drainMs(40), 20);

@@ -136,7 +136,8 @@ export class PendingCalls {
   /** Why the queue cannot be used, where it cannot. */
   get unavailableReason(): string | undefined {
     const { wasFound, unavailableReason } = this.#readiness;
-    return this.#outage.reason ?? (wasFound ? this.#availability.reason : unavailableReason);
+    const { domainConflict } = this.routing;
+    return this.#outage.reason ?? (wasFound ? (this.#availability.reason ?? domainConflict) : unavailableReason);
   }
 
   /** While an outage is short, calls are held. */
@@ -237,7 +238,8 @@ export class PendingCalls {
     if (alone) throw new RangeError("alone cannot be true: only a worker chooses the items that share a batch");
     this.batches.arrived(1, timeoutMs);
     this.#outage.check();
-    const { workers, others, route } = this.routing;
+    const { workers, others, route, domainConflict } = this.routing;
+    if (domainConflict !== undefined) throw unavailable(`${this.#name}: ${domainConflict}.`);
     if (workers.length === 0 && others.length > 0)
       throw unavailable(`${this.#name}: the workers of this name serve another model. Start all with the same model.`);
     const { reason } = this.#availability;

@@ -173,10 +173,9 @@ export class Publisher {
     const { description } = error;
     if (!isFull(error)) return unavailable(`${this.#name}: JetStream refused the item: ${description}.`);
     const { maxQueueSize, maxQueueBytes } = this.#settings;
-    const full = /per subject/.test(description)
-      ? `the lane is full (${maxQueueSize} items)`
-      : `the queue is full (${maxQueueBytes} bytes)`;
-    return this.#load.full(`${full}: ${description}.`, { maxQueueSize });
+    return /per subject/.test(description)
+      ? this.#load.full(`the lane is full (${maxQueueSize} items): ${description}.`, { maxQueueSize })
+      : this.#load.full(`the queue is full (${maxQueueBytes} bytes): ${description}.`, { maxQueueBytes });
   }
 
   /** The connection is down: nothing is confirmed on it any more. */

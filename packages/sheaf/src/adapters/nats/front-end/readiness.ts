@@ -117,6 +117,11 @@ export class Readiness {
   /** Once each time that all workers there serve something else. */
   #warnOfStrangers(): void {
     const { queue, serves, warn } = this.#settings;
+    const { domainConflict } = this.routing;
+    if (domainConflict !== undefined) {
+      if (this.#warnedOf !== domainConflict) warn(`sheaf: the queue ${queue}: ${domainConflict}.`);
+      return void (this.#warnedOf = domainConflict);
+    }
     const strangers = this.routing.others.filter((other) => !fits(serves, other.serves));
     const stranger = this.routing.workers.length > 0 ? undefined : strangers[0];
     if (stranger?.serves === this.#warnedOf) return;

@@ -1,5 +1,5 @@
-import type { QueueSettings } from "../queue/options.ts";
-import { fits, routeOf, versionsOf } from "../queue/versions.ts";
+import { domainOf, type QueueSettings } from "../queue/options.ts";
+import { brief, fits, routeOf, versionsOf } from "../queue/versions.ts";
 import { WorkerRegistry, type WorkerInfo } from "../queue/worker-registry.ts";
 import { FleetSize } from "./fleet-size.ts";
 
@@ -12,6 +12,8 @@ export class Routing {
   route: string;
   /** Of the workers that got them. */
   readonly size: FleetSize = new FleetSize();
+  /** Why no worker gets its items, where all of them are in another JetStream domain. */
+  domainConflict: string | undefined;
   #serving: readonly WorkerInfo[] = [];
   #others: readonly WorkerInfo[] = [];
   /** Of all workers that are there, whether they serve or not. */
@@ -85,7 +87,15 @@ export class Routing {
 
   #look(): void {
     const all = this.#registry.all();
-    const fitting = all.filter(({ serves }) => fits(this.#settings.serves, serves));
+    // Core NATS knows no domains.
+    const own = this.#settings.durability === "none" ? undefined : domainOf(this.#settings);
+    const isIn = ({ domain = own }: WorkerInfo): boolean => own === undefined || domain === own;
+    const fitting = all.filter((info) => fits(this.#settings.serves, info.serves) && isIn(info));
+    const stranger = fitting.length > 0 ? undefined : all.find((info) => !isIn(info));
+    this.domainConflict =
+      stranger &&
+      `its workers are in ${domainName(stranger.domain)}, this front end is in ${domainName(own)}: ` +
+        "each would have a queue of its own. Connect both to servers of the same domain";
     const [current] = versionsOf(fitting);
     if (current !== undefined) this.route = current.route;
     this.#serving = fitting.filter(({ route, isServing }) => isServing && route === this.route);
@@ -94,3 +104,6 @@ export class Routing {
     this.#changed();
   }
 }
+
+const domainName = (domain = ""): string =>
+  domain === "" ? "the default JetStream domain" : `the JetStream domain ${brief(domain)}`;

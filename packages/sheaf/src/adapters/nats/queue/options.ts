@@ -177,6 +177,10 @@ const headersBytes = 256;
 export const largestMessageBytes = ({ connection }: QueueSettings): number =>
   (connection.info?.max_payload ?? Infinity) - headersBytes;
 
+/** The JetStream domain of the server; a leaf node may have one of its own. Undefined where the server has no JetStream itself. */
+export const domainOf = ({ connection: { info } }: QueueSettings): string | undefined =>
+  info?.jetstream === true ? (info.domain ?? "") : undefined;
+
 declare const crypto: { randomUUID(): string };
 
 /** A subject of its own, under the prefix that the connection may subscribe to. */

@@ -262,11 +262,15 @@ function refused(what: string, error: ApiError): NatsQueueError {
   return new NatsQueueError("UNAVAILABLE", `JetStream refused ${what}: ${error.description}.`);
 }
 
-const withoutRoom = ({ maxQueueBytes }: QueueSettings, name: string, { description }: ApiError): NatsQueueError =>
+const withoutRoom = (
+  { queue, maxQueueBytes }: QueueSettings,
+  name: string,
+  { description }: ApiError,
+): NatsQueueError =>
   new NatsQueueError(
     "UNAVAILABLE",
-    `JetStream refused ${name}: ${description}. A queue reserves maxQueueBytes (${maxQueueBytes} bytes): give nats-server ` +
-      "a larger max_file_store or max_memory_store, or the queue fewer bytes.",
+    `JetStream refused ${name}: ${description}. The queue ${queue} reserves ${maxQueueBytes} bytes (maxQueueBytes): give ` +
+      "nats-server a larger max_file_store or max_memory_store.",
   );
 
 /** Why a queue with replicas takes nothing for some seconds. */

@@ -21,6 +21,8 @@ export interface WorkerInfo {
   readonly generation: number;
   /** It holds items that may have ended another worker, and perhaps runs one of them. */
   readonly suspects?: "waiting" | "trying" | undefined;
+  /** The JetStream domain that its queue is in, "" for the default one; undefined where its server does not say. */
+  readonly domain?: string | undefined;
   /** Front ends whose items came to it lately. */
   readonly frontEnds?: number | undefined;
 }
@@ -29,12 +31,12 @@ export interface WorkerInfo {
 export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const heartbeat = recordOf(bytes);
   const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = heartbeat;
-  const { frontEnds = 0 } = heartbeat;
+  const { frontEnds = 0, domain } = heartbeat;
   const numbers = [slots, maxBatchSize, runMs, runSize, generation, frontEnds].every((number) =>
     Number.isFinite(number),
   );
   const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
-  const texts = typeof id === "string" && isTextOrNone(serves) && isTextOrNone(version);
+  const texts = typeof id === "string" && [serves, version, domain].every(isTextOrNone);
   // Part of subjects: a forged one could name any subject.
   const isRoute = typeof route === "string" && /^[\da-z]{1,32}$/.test(route);
   if (!numbers || !texts || !isRoute || typeof isServing !== "boolean")

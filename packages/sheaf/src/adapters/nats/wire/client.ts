@@ -23,7 +23,8 @@ export interface NatsSubscription {
 }
 
 export interface NatsConnection {
-  readonly info?: { readonly max_payload: number } | undefined;
+  readonly info?:
+    { readonly max_payload: number; readonly jetstream?: boolean; readonly domain?: string | undefined } | undefined;
   publish(subject: string, payload?: Uint8Array | string, options?: { reply?: string; headers?: NatsHeaders }): void;
   subscribe(
     subject: string,

@@ -13,7 +13,7 @@ import { QueueConnection } from "../wire/connection.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Pulls } from "./pulls.ts";
 import { QueueProvisioner } from "../queue/provisioner.ts";
-import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "../queue/options.ts";
+import { domainOf, lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "../queue/options.ts";
 import { Replies } from "./replies.ts";
 import { ItemRuns } from "./runs.ts";
 import { Succession } from "./others/succession.ts";
@@ -385,6 +385,7 @@ class QueueWorker implements NatsWorker {
       version,
       route: this.#route,
       generation,
+      domain: domainOf(this.#settings),
       suspects: this.#redeliveries.state,
       frontEnds: this.#arrivals.frontEnds.count(this.#settings.clock.now()),
     };
