@@ -67,7 +67,7 @@ interface Long {
 export function inferMessage(bytes: Buffer): InferMessage {
   return decoded("The message is not a ModelInferRequest", () => {
     // Decoded at once, a few megabytes can become gigabytes of objects: two bytes are an empty tensor.
-    if (bytes.length > mostBytes && bytes.length - tensorBytesOf(reader(bytes), false) > mostBytes)
+    if (bytes.length - tensorBytesOf(reader(bytes), false) > mostBytes)
       throw malformed(`A request must have at most ${mostBytes} bytes beside its tensors.`);
     const request = requestType.decode(bytes) as unknown as Decoded;
     const header = withParameters({ inputs: few(request.inputs, "inputs").map(inputOf) }, request.parameters);
@@ -118,8 +118,8 @@ export function eachField(
 }
 
 /**
- * The bytes of the tensors in a request, or in an input. What looks like another message to the decoder than it does here could
- * hide what costs memory: so each known field has the wire type that it must have.
+ * The bytes of the tensors in a request, or in an input. The decoder does not compare wire types: a text that came as a number
+ * would be the length of what follows, and could make a tensor's bytes fields of the message. So they are compared here.
  */
 function tensorBytesOf(from: Reader, isInput: boolean): number {
   let bytes = 0;
