@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- scaling [--hours 4] [--seed 1] [--write]`: a day with bursts, and workers that an autoscaler adds and removes by the
  * slots needed, by the length of the queue, or by CPU. The target of each is the cheapest that answers 99.2 % in time on another
- * seed; beside them, the workers of someone who knows every call. On the virtual clock: the figures do not depend on
+ * seed; beside them, those of an oracle that knows the arrivals in advance. On the virtual clock: the figures do not depend on
  * the machine. --write makes docs/reports/scaling: the table, and a picture of the workers.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -111,7 +111,7 @@ ${heading} --write
 \`\`\`
 
 on a virtual clock: the figures do not depend on the machine. Each target is the cheapest of six that answers ${100 * inTimeTuned} % in time on another
-day. Where none does, the row has the last of them. "Clairvoyant" are the workers of someone who knows every call beforehand and needs no start-up.
+day. Where none does, the row has the last of them. "Clairvoyant" is an oracle that knows the arrivals in advance and starts workers in no time.
 
 ${text}
 

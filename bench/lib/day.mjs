@@ -65,7 +65,7 @@ function workersFor(calls, share) {
   }
 }
 
-/** The workers of someone who knows every call: in each stretch as many as it takes, at once. */
+/** The workers of an oracle that knows the arrivals in advance, in each stretch of time. */
 export function clairvoyant(counts, share) {
   const schedule = (atMs) => {
     const stretch = Math.floor((atMs + 1) / everyMs);

@@ -17,7 +17,7 @@ export interface BatcherSecond {
   readonly cache: CacheFigures | null;
   /** Items in its batches. */
   readonly batchedItems: number;
-  /** [items in a batch, batches of so many]. */
+  /** [size, number of batches of this size]. */
   readonly sizes: readonly (readonly [number, number])[];
   readonly reasons: Readonly<Record<string, number>>;
   /** Why its batches held no more items. */

@@ -28,7 +28,7 @@ export interface StartupOptions {
   readonly callers: Callers;
   /** Their names. */
   readonly models: readonly string[];
-  /** A process that starts in a moment, for it loads no model, keeps requests for so long before it tells them to come back. */
+  /** Time for which a process that loads no model holds requests during its start, before it refuses them. */
   readonly holdMs: number;
 }
 

@@ -14,7 +14,7 @@ import type { Settings } from "../settings/settings.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { roleOf } from "../settings/role.ts";
 
-/** V8 has compiled most of the path after so many: 0.8 s of a core. */
+/** Requests after which V8 has compiled most of the path: 0.8 s of a core. */
 const mostRequests = 3000;
 const callers = 8;
 const requestsPerConnection = 12;

@@ -27,7 +27,7 @@ const mostShown = 20;
 const othersName = "(others)";
 /** Idle tenants are forgotten when there are more than this, and more than twice those that are busy. */
 const leastKept = 1024;
-/** Another tenant gets a place among the busiest where it is so many times as busy as one of them: places seldom change. */
+/** Factor by which a tenant must be busier than one of the busiest to take its place, so that places seldom change. */
 const clearlyBusier = 2;
 /** Items count half after so long. */
 const halfLifeMs = 60_000;

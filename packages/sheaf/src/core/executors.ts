@@ -21,7 +21,7 @@ export function wrapExecutor<In, Out>(
 }
 
 /**
- * A batch function as an executor with so many slots (integer >= 1, default 1): ready at once, with nothing to close.
+ * A batch function as an executor with `slots` slots (integer >= 1, default 1): ready at once, with nothing to close.
  */
 export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number = 1): Executor<In, Out> {
   return {

@@ -25,7 +25,7 @@ export interface DemandView {
 
 /** So often a process says its demand, while it has requests or waiting items. */
 const renewMs = 1000;
-/** A process that says nothing for so long has ended or needs nothing: its share goes to the others. */
+/** Silence after which a process's share goes to the others: it has ended or needs nothing. */
 const keepMs = 10_000;
 /** The use of a few requests, where one takes seconds of the limit. */
 const averageMs = 10_000;

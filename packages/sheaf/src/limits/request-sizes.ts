@@ -26,7 +26,7 @@ const closeEnough: RequestSize = { items: 0.99, tokens: 0.97, bytes: 0.97 };
 /** Requests that must pass before a larger one is tried; twice as many after each try that was refused. */
 const firstPatience = 100;
 const longestPatience = 10_000;
-/** A limit that was found is tried with so many times as much. */
+/** Factor by which a limit that was found is exceeded to test it. */
 const widening = 1.25;
 /** Refused sizes that are kept; a smaller one takes the place of all that are larger. */
 const maxKept = 16;

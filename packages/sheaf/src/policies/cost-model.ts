@@ -22,7 +22,7 @@ export interface CostModel {
    * Beyond the sizes seen not less than straight on from the largest of them. 0 before the first batch.
    */
   at(size: number): number;
-  /** The run time of so many items that weigh `sum` together, the heaviest of them `heaviest`; without weights `at(size)`. */
+  /** Run time of `size` items of total weight `sum`, the heaviest `heaviest`; `at(size)` without weights. */
   of(size: number, sum: number, heaviest: number): number;
   /** Batches of about this size learned from, 0 … 20, slowly forgotten. */
   seen(size: number): number;

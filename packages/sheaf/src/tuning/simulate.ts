@@ -71,7 +71,7 @@ class Simulation {
   #runs = 0;
   #ran = 0;
   #busyMs = 0;
-  /** Runs in flight, and since when there have been so many. */
+  /** Runs in flight, and since when the number has been this. */
   #inFlight = 0;
   #inFlightFromAtMs = 0;
   /** The error that invalid arrivals or costs have thrown. */

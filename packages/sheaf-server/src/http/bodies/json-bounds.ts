@@ -113,7 +113,7 @@ const dot = 0x2e;
 
 export const isDigit = (byte: number | undefined): boolean => byte !== undefined && byte >= 0x30 && byte <= 0x39;
 
-/** Native search costs as much as a loop over so many bytes. */
+/** Bytes over which a loop costs as much as a native search. */
 const nearBytes = 48;
 
 /** The closing quote of a string whose text begins at `from`; the end of the bytes where there is none. */

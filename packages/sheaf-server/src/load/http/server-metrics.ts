@@ -2,7 +2,7 @@ import type { BatchCounts } from "../result.ts";
 
 /** The batch-size histogram of a server at one moment, over all its batchers. */
 export interface BatchSizeReading {
-  /** Batches of up to so many items; Infinity: all. */
+  /** Number of batches of up to this size; Infinity: all. */
   readonly buckets: ReadonlyMap<number, number>;
   readonly items: number;
 }

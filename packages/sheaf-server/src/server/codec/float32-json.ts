@@ -3,7 +3,7 @@
  * have 9, and `JSON.parse` builds an array of doubles first. 768 of them take 16 µs to write instead of 70.
  */
 
-/** The most bytes of an array of so many values: two brackets, and `-0.00000123456789,` for each value. */
+/** Maximum bytes of an array of `length` values: two brackets, and `-0.00000123456789,` for each value. */
 export const maxFloat32JsonBytes = ({ length }: Float32Array): number => 2 + 18 * length;
 
 /**

@@ -21,7 +21,7 @@ export interface PostgresRateShares extends RateShares {
 }
 
 const defaultTable = "rate_shares";
-/** A limit that more processes share than this divides itself among so many. */
+/** Above this number of processes a limit is divided evenly. */
 const mostMembers = 1000;
 
 /**

@@ -1,6 +1,6 @@
 import { backOffMs } from "./back-off.ts";
 
-/** By chance a service that fails one request in ten fails so many in a row once in 100,000 requests. */
+/** A service that fails one request in ten fails this many in a row once in 100,000 requests. */
 const failuresInARow = 5;
 
 /**

@@ -24,7 +24,7 @@ export type BatchFunction<In, Out> = (
   | (unknown extends Out ? never : void)
   | PromiseLike<BatchResults<Out> | (unknown extends Out ? never : void)>;
 
-/** How long a run of so many items took. */
+/** Run time of a batch of `size` items. */
 export interface RunTime {
   readonly size: number;
   readonly runMs: number;

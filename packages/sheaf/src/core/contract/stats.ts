@@ -15,18 +15,18 @@ export interface CostEstimate {
   readonly perItemMs: number;
   readonly fixedMsRange: readonly [low: number, high: number];
   readonly perItemMsRange: readonly [low: number, high: number];
-  /** With `weigh`: the cost of one more unit of weight. Null where weights do not explain run times better than sizes alone. */
+  /** With `weigh`: the cost of a unit of weight. Null if weight does not predict run time better than size alone; weights are then ignored. */
   readonly perWeightMs?: number | null | undefined;
   readonly perWeightMsRange?: readonly [low: number, high: number] | undefined;
   /** How weight counts there: as the items' sum, or as the heaviest times their number. */
   readonly batchWeight?: "sum" | "padded" | undefined;
   /** Runs it rests on. */
   readonly runs: number;
-  /** `"warm-up"`: so far only the executor's warm-up supports it, whose items are not the callers'. */
+  /** `"warm-up"`: only runs of the executor's own sample items support it so far. */
   readonly basis: "runs" | "warm-up";
 }
 
-/** The gain that the executor's warm-up measured, with its own items: the same number in one run and one by one. */
+/** The gain measured in the executor's warm-up, with its sample items: the same items in one run and one by one. */
 export interface StartGain {
   /** Items of the larger run. */
   readonly batchSize: number;
@@ -68,17 +68,17 @@ export interface Verdict {
   readonly start: StartGain | null;
 }
 
-/** How many batches at once the load of the last minute takes, so that 99 % of the items are answered by their deadline. */
+/** The number of concurrent batches that would answer 99 % of the last minute's items by their deadline. */
 export interface SlotsNeeded {
-  /** For the busiest five seconds: how many to have. */
+  /** Slots needed for the busiest five seconds of the last minute. */
   readonly slots: number;
-  /** For the mean rate of the minute. */
+  /** Slots needed for the mean rate of that minute. */
   readonly low: number;
-  /** For its busiest second. */
+  /** Slots needed for its busiest second. */
   readonly high: number;
-  /** Items that arrived a second in the busiest five seconds, refused ones included. */
+  /** Arrivals per second in the busiest five seconds, including refused items. */
   readonly arrivedPerS: number;
-  /** Arrival → deadline: nine of ten batches have at least so long. */
+  /** 10th percentile, over batches, of the time from arrival to deadline. */
   readonly withinMs: number;
 }
 

@@ -16,7 +16,7 @@ import { warn } from "../runtime/runtime.ts";
 import type { Demand } from "../measure/demand.ts";
 import type { Throttle } from "./rate-limit.ts";
 
-/** Of `concurrency: Infinity` a policy sees so many slots: what it computes with them stays a number. */
+/** Slots that a policy sees for `concurrency: Infinity`: what it computes with them stays finite. */
 const mostSlots = 1_000_000;
 
 /** Compares run times with what was expected of them: how much longer the next run may well take. */

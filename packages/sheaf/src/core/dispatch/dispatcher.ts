@@ -124,7 +124,7 @@ export class Dispatcher<In, Out> {
     return this.#settings.clock.now();
   }
 
-  /** It asks that nothing is dispatched for so many milliseconds. */
+  /** Stops dispatch for `ms`, like an error with `retryAfterMs`. */
   paused(durationMs: number): void {
     this.#throttle.pause(durationMs);
   }

@@ -11,7 +11,7 @@ const leastRuns = 8;
 /** Up to here longer runs are worth it: four fifths of what is added to a run is queueing; while full batches wait, nine tenths. */
 const mostAtEase = 0.8;
 const mostPressed = 0.9;
-/** Of all runs, so many must end while a full batch waits. */
+/** Share of runs that must end while a full batch waits. */
 const pressedShare = 0.5;
 /** Below it runs hardly get longer: the number doubles. */
 const free = 0.2;
@@ -32,7 +32,7 @@ const apart = 1.4;
 const nearEnough = 1.1;
 /** No probing after a failure. */
 const afterFailureMs = 60_000;
-/** Once nothing changes, the number is looked at after so many runs. */
+/** Runs between two reviews of a limit that is stable. */
 const longestInterval = 16;
 /** A shorter run has no proportions: the clock's resolution. */
 const shortestMs = 0.5;

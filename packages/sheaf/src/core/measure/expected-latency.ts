@@ -12,7 +12,7 @@ export interface Waiting {
 const isKnown = (cost: CostModel, size: number): boolean => cost.seen(size) > 0.5 || cost.batches >= 4;
 
 /**
- * Arrival to result of one more item behind so many that wait, with runs in flight that will take `restsMs`; undefined before
+ * Arrival to result of an item behind `waiting` others, with runs in flight that will take `restsMs`; undefined before
  * the cost of a batch is known.
  */
 export function expectedLatencyMs(
@@ -43,7 +43,7 @@ export function expectedNewestFirstMs(
   return newer < maxBatchSize ? restMs + cost.at(maxBatchSize) : Math.max(inOrderMs, forMs);
 }
 
-/** Of so many batches of about one size, one that met a pause does not count for much. */
+/** Enough batches of a size that one outlier (a GC pause, say) hardly moves the estimate. */
 const batchesToTrust = 4;
 
 /**
@@ -68,7 +68,7 @@ export function mayBeWithin(
   return false;
 }
 
-/** The time until the run after so many others can start, which take `runMs` each. */
+/** The time until a run can start behind `batches` others that take `runMs` each. */
 function startMs(batches: number, runMs: number, concurrency: number, restsMs: readonly number[]): number {
   const busy = restsMs.length;
   // Some wait at a slot that is busy still.

@@ -2,7 +2,7 @@ import { nextSize, type CostModel } from "../../policies/cost-model.ts";
 
 /** Rate that slots serve in time, as a share of the rate that they would serve if calls came evenly (bench -- slo). */
 const headroom = 0.8;
-/** Batches of more items than any so far are believed in up to twice the largest, and where only one size ran not at all. */
+/** Extrapolates to at most 2× the largest batch seen; not at all from one size. */
 const beyondSeen = 2;
 /** A bound: no load that one process sees needs more. */
 const mostSlots = 100_000;

@@ -99,7 +99,7 @@ class LateGate<In, Out> {
     return !choosesByWeight(this.#settings, this.#cost) && this.#queue.onlyGroup?.newestFirst === true;
   }
 
-  /** Of an item of this weight: shorter ones go before it, or all that came before. */
+  /** Expected latency of a new item of `weight`; counts the items that would be served first. */
   #expectedMs(weight: number, lane: Lane, nowMs: number, restsMs: readonly number[]): number {
     let items = 0;
     let before = 0;

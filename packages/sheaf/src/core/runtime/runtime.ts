@@ -1,4 +1,4 @@
-/** Where time enters. Inject another one for tests and simulations (`sheaf/tuning` has two). */
+/** The source of time. Inject one for tests and simulations (`sheaf/testing` has two). */
 export interface Clock {
   /** Milliseconds from any fixed origin; never goes back. */
   now(): number;

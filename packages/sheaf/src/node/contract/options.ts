@@ -45,7 +45,7 @@ export interface WorkerOptions<Data = unknown> {
    */
   readonly onWorkerCrash?: "isolate" | "fail" | undefined;
   /**
-   * An instance is replaced after so many batches, once its successor is ready; integer >= 1.
+   * An instance is replaced after this many batches, once its successor is ready; integer >= 1.
    * @default none
    */
   readonly recycleAfterBatches?: number | undefined;

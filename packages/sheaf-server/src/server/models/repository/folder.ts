@@ -9,7 +9,7 @@ export interface FolderVersion {
   readonly model: string;
   /** Its folder's number; undefined where the model has no versions of its own. */
   readonly versionName: string | undefined;
-  /** Another text once one of its files is another: by their paths, sizes and times. */
+  /** Fingerprint of the model's files: their paths, sizes and times. */
   readonly signature: string;
 }
 

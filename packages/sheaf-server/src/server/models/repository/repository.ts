@@ -112,7 +112,7 @@ export class FolderRepository {
     return [...this.#deployments.keys()];
   }
 
-  /** Another text once the files of a model are others; why it cannot be loaded, where it cannot. */
+  /** Fingerprint of the model's files, or the reason it cannot be loaded. */
   async filesOf(name: string, paths: readonly string[]): Promise<string> {
     return filesOrWhyNot(findModel(this.folder, name, paths));
   }

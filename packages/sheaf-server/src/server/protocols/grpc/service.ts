@@ -13,7 +13,7 @@ import { inference } from "./infer.ts";
 import { reflected } from "./reflection.ts";
 import { metadataMethods } from "./metadata-methods.ts";
 
-/** Pings go to a connection that says nothing for so long; one that does not answer is closed after as long again. */
+/** Silence after which a connection is pinged; without an answer it is closed after the same time again. */
 const keepAliveMs = 30_000;
 
 export interface GrpcService {

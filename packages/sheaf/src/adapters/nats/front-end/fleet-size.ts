@@ -1,4 +1,4 @@
-/** Workers that ended may be starting again for so long. */
+/** Time in which a worker that ended may restart. */
 const latelyMs = 60_000;
 const goneAfterMs = 5000;
 

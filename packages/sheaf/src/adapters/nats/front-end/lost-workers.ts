@@ -6,7 +6,7 @@ import { keyOf } from "../wire/envelope.ts";
 import type { Call } from "./call.ts";
 import type { Routing } from "./routing.ts";
 
-/** A worker that is silent for so long is asked whether it is there. */
+/** Silence after which a worker is asked whether it is alive. */
 const silentMs = 600;
 const lookEveryMs = 200;
 /** A lost worker is answered for at once; on a busy machine that takes a while. */

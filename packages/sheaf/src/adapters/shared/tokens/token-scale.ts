@@ -19,7 +19,7 @@ export class TokenScale {
     return ratio === 1 ? estimate : Math.ceil(estimate * ratio);
   }
 
-  /** A request with these inputs had so many tokens. */
+  /** Records that a request with these inputs had `tokens` tokens. */
   learn(inputs: readonly unknown[], estimates: readonly number[], tokens: number): void {
     if (!(tokens > 0 && tokens < Infinity)) return;
     const sums = new Array<number>(textKinds).fill(0);

@@ -4,7 +4,7 @@ import type { QueueSettings } from "../../queue/options.ts";
 import type { QueueNames } from "../../queue/topology.ts";
 import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 
-/** A worker listens to all the others for so long, and no longer: there may be many. */
+/** Time for which a worker listens to all others: there may be many. */
 const listensForMs = 5000;
 
 /** The other workers of the queue, while this one listens to them. */

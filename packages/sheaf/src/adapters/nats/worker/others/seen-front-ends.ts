@@ -1,4 +1,4 @@
-/** One that sent nothing for so long does not count. */
+/** Silence after which a front end no longer counts. */
 const latelyMs = 5000;
 const mostCounted = 1000;
 
