@@ -66,11 +66,12 @@ if (flags.from !== undefined) {
   await publish(JSON.parse(readFileSync(join(flags.from, "figures.json"), "utf8")));
   process.exit();
 }
+if (flags.servers.split(",").includes("tei") && flags.tei === undefined)
+  fail("--servers tei needs --tei FILE, an installed text-embeddings-router");
 const folder = mkdtempSync(join(tmpdir(), "sheaf-text-"));
 const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
 const known = textServers(encoder, flags);
 const names = [...listed("servers", flags.servers, Object.keys(known)), ...(flags.base === undefined ? [] : ["base"])];
-if (names.includes("tei") && flags.tei === undefined) fail("--servers tei needs --tei FILE, a text-embeddings-router");
 for (const name of new Set(["text", ...names.map((one) => known[one].python).filter(Boolean)])) installPython(name);
 if (!flags["install-only"]) await main();
 rmSync(folder, { recursive: true });

@@ -1,7 +1,7 @@
 import type { ErrorForm } from "../../problems/error-forms.ts";
 import { Type, type Schema } from "./json-schema.ts";
 
-/** A route as OpenAPI shows it. Bodies are checked by hand, with better messages than a schema gives. */
+/** A route as OpenAPI shows it. The rows of a body check it, with better messages than a schema gives. */
 export interface RouteSchema {
   readonly summary: string;
   readonly description?: string;
