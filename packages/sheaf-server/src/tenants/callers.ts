@@ -111,9 +111,9 @@ export class Callers {
         const terms = readKeysFile(path);
         keys.replace(terms);
         for (const listener of this.#listeners) listener();
-        log.info({ keys: terms.length }, "the file of keys was read again");
+        log.info({ keys: terms.length }, "API keys reloaded");
       } catch (error) {
-        log.error({}, `the keys stay as they were: ${messageOf(error)}`);
+        log.error({}, `API keys unchanged: ${messageOf(error)}`);
       }
     };
     watchFile(path, { interval: lookEveryMs, persistent: false }, reread);

@@ -64,9 +64,9 @@ test("the verdict is what an operator should know first", () => {
   const busy = during({ ok: 320 }, 20, 320, { full: 12, idle: 8 });
   assert.equal(verdict(tick(gains), busy), "good: Batching gains 22× (20–25)");
   assert.equal(verdict(tick(started), busy), "calm: 16 items share a run", "no boast before callers' runs show it");
-  assert.equal(verdict(tick(gainsNothing), busy), "warn: Batching gains hardly anything (0.98–1.04)");
+  assert.equal(verdict(tick(gainsNothing), busy), "warn: Batching gains almost nothing (0.98–1.04)");
   assert.match(verdict(tick(), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
-  assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item came, and ran at once");
+  assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item arrived, and ran at once");
   assert.equal(verdict(tick(), during({}, 0, 0)), "calm: Ready, and nothing to do");
   assert.match(
     verdict(tick(), during({ ok: 60, rejected: 40 }, 4, 60)),
@@ -82,7 +82,7 @@ test("until the gain of batches is measured, the page shows only what is missing
   const { title, why, method } = verdictOf(shown, tick(), during({ ok: 200 }, 7, 200, { full: 6 }));
   assert.equal(title, "28.6 items share a run");
   assert.match(why, /^The gain is being measured\. 200 items in 7 runs/);
-  assert.match(method, /^The callers' own runs give no verdict yet: 7 runs of 30 count; /);
+  assert.match(method, /^No verdict on the callers' own runs yet: 7 runs of 30 count; /);
   assert.doesNotMatch(`${title} ${why} ${method}`, /×|instead|nothing/);
   const tied = verdictOf(shown, tick(), during({ ok: 200 }, 8, 200, { full: 4, "slot-free": 4 })).why;
   assert.match(tied, /4 of these runs started because/, "one half of them is not larger than the other");
@@ -95,9 +95,9 @@ test("an open verdict names the one cause that keeps it open, also beside the ga
   for (const [cause, words] of [
     ["few-runs", /7 runs of 30 count/],
     ["one-size", /the same number of items/],
-    ["scatter", /runs of one size take too different times/],
-    ["pace", /runs of few items were too rare, or came at other times/],
-    ["close", /on the border between a gain and none/],
+    ["scatter", /run times of one size vary too much/],
+    ["pace", /small runs were too rare, or ran at other times/],
+    ["close", /too close to 1.1× to call/],
   ] as const) {
     const { kind, basis, figure } = gainOf({ ...started, verdict: { ...started.verdict, cause } });
     assert.equal(kind, "start");

@@ -25,7 +25,7 @@ export function gainOf({ verdict, costModel }) {
     figure: times(speedup),
     range: `${range}, ${plural(runs, "run")}`,
   };
-  if (kind === "gains-nothing") return { kind: "nothing", headline: `Batching gains hardly anything (${briefly(low, high)})`, ...shared }; // prettier-ignore
+  if (kind === "gains-nothing") return { kind: "nothing", headline: `Batching gains almost nothing (${briefly(low, high)})`, ...shared }; // prettier-ignore
   return { kind: "gains", headline: `Batching gains ${times(speedup)} (${briefly(low, high)})`, ...shared };
 }
 
@@ -77,14 +77,14 @@ const needed = 30;
 function openBecause(/** @type {OpenCause} */ cause, /** @type {number} */ runs) {
   switch (cause) {
     case "few-runs":
-      return `The callers' own runs give no verdict yet: ${runs === 0 ? "none counts" : `${plural(runs, "run")} of ${needed} count${runs === 1 ? "s" : ""}`}; the first 16, and the first of each size, do not.`;
+      return `No verdict on the callers' own runs yet: ${runs === 0 ? "none counts" : `${plural(runs, "run")} of ${needed} count${runs === 1 ? "s" : ""}`}; the first 16, and the first of each size, do not.`;
     case "one-size":
-      return "The callers' own runs give no verdict yet: nearly all hold the same number of items, which does not show what other numbers would take.";
+      return "No verdict on the callers' own runs yet: nearly all hold the same number of items, so the cost of other sizes is unknown.";
     case "scatter":
-      return "The callers' own runs give no verdict yet: runs of one size take too different times, because items or the machine's load differ.";
+      return "No verdict on the callers' own runs yet: run times of one size vary too much, with the items or the load of the machine.";
     case "pace":
-      return "The callers' own runs give no verdict yet: runs of few items were too rare, or came at other times than large ones, to tell their cost from the pace of the machine.";
+      return "No verdict on the callers' own runs yet: small runs were too rare, or ran at other times than large ones, to separate their cost from the machine's pace.";
     case "close":
-      return "The callers' own runs give no verdict yet: the gain lies on the border between a gain and none, at about 1.1×.";
+      return "No verdict on the callers' own runs yet: the gain is too close to 1.1× to call.";
   }
 }

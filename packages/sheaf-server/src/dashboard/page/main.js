@@ -84,7 +84,7 @@ const stream = openStream(new URL("events", import.meta.url), {
     stale(
       `${why} The figures stand still; trying again ${retryInMs < 1000 ? "at once" : `in ${Math.round(retryInMs / 1000)} s`}.`,
     ),
-  evicted: (most) => stale(`At most ${most} pages are open at once, and a newer one took this page's place.`),
+  evicted: (most) => stale(`At most ${most} pages may be open, and a newer one replaced this page.`),
   refused: (why) => {
     setStatus("locked", "Key needed");
     byId("key").hidden = false;

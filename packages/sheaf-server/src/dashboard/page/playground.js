@@ -213,7 +213,7 @@ function oneResult(json, tookMs) {
       legendEntry(`${duration(json.queue_ms)} waiting`, "--queue"),
       legendEntry(`${duration(json.run_ms)} in its run`, "--accent"),
       legendEntry(`${duration(restMs)} for the rest`, "--line"),
-      element("span", {}, `${duration(tookMs)} as this browser saw it`),
+      element("span", {}, `${duration(tookMs)} in this browser`),
     ),
     element("p", {}, alone),
     dots,
@@ -267,8 +267,8 @@ function manyResults(replies, bursts) {
       "p",
       { class: "hint" },
       bursts.length === 1
-        ? "As this browser saw it, once; the next may differ."
-        : `As this browser saw it; the last ${bursts.length} took ${duration(Math.min(...bursts))} to ${duration(Math.max(...bursts))}.`,
+        ? "Measured once, in this browser; the next may differ."
+        : `Measured in this browser; the last ${bursts.length} took ${duration(Math.min(...bursts))} to ${duration(Math.max(...bursts))}.`,
     ),
   ];
   const kinds = [...new Set(errors)];

@@ -44,7 +44,7 @@ export function openStream(url, on) {
         });
         // To come back would take the place of another viewer, who would come back in turn.
         if (most !== undefined) return on.evicted(most);
-        why = "The server ended the connection.";
+        why = "The server closed the connection.";
       } else why = await reasonOf(response);
     } catch {
       // Not there, or silent for too long; `why` says which.

@@ -44,7 +44,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
     return {
       mood: "bad",
       title: `Overloaded: ${percent(minute.rejected / tried)} of items were refused`,
-      why: `More items arrive than ${name} can run: ${count(minute.rejected)} of ${count(tried)} items found no room in the last minute. Add workers, or let callers wait.`,
+      why: `More items arrive than ${name} can run: ${count(minute.rejected)} of ${count(tried)} items were refused in the last minute. Add workers, or let callers wait.`,
     };
   if (minute.batches === 0 && minute.hits > 0)
     return {
@@ -73,7 +73,8 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   if (size < 1.25 && !isWaiting)
     return {
       mood: "calm",
-      title: minute.batches === 1 ? "One item came, and ran at once" : "Items come one at a time, so each runs at once",
+      title:
+        minute.batches === 1 ? "One item arrived, and ran at once" : "Items come one at a time, so each runs at once",
       why: `${runs} A batch forms by itself when items come faster than runs end.`,
     };
   if (size < 2 && isWaiting && maxBatchSize !== 1)

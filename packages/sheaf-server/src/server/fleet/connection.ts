@@ -116,7 +116,7 @@ export class FleetConnection implements NatsConnection {
         const refusal = tooOld(connection.info?.version);
         if (this.#isClosed || refusal !== undefined) await connection.close();
         if (refusal !== undefined) throw refusal;
-        if (this.#logged.size > 0) this.#log.info("NATS is connected");
+        if (this.#logged.size > 0) this.#log.info("connected to NATS");
         this.#connection = connection;
         void this.#watch(connection);
         return connection;
@@ -140,8 +140,8 @@ export class FleetConnection implements NatsConnection {
   async #watch(connection: Client): Promise<void> {
     for await (const status of connection.status()) {
       if (this.#isClosed) return;
-      if (status.type === "disconnect") this.#log.warn("the connection to NATS is down");
-      else if (status.type === "reconnect") this.#log.info("NATS is connected again");
+      if (status.type === "disconnect") this.#log.warn("connection to NATS lost");
+      else if (status.type === "reconnect") this.#log.info("connected to NATS again");
       else if (status.type === "error") this.#warnOnce(`NATS says: ${status.error.message}`);
     }
   }

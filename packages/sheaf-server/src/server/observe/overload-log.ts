@@ -20,12 +20,12 @@ export class OverloadLog {
         const forMs = overloaded.get(model);
         if (overload !== null) {
           if (forMs === undefined) {
-            log.warn({ model: model.name, ...overload }, "standing overload: the newest requests go first");
+            log.warn({ model: model.name, ...overload }, "standing overload: the newest requests are served first");
           }
           overloaded.set(model, overload.forMs);
         } else if (forMs !== undefined) {
           overloaded.delete(model);
-          log.info({ model: model.name, forMs }, "overload has ended: requests go in order of arrival");
+          log.info({ model: model.name, forMs }, "overload has ended: requests are served in order of arrival");
         }
       }
     }, everyMs);

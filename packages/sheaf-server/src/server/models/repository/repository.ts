@@ -93,7 +93,7 @@ export class FolderRepository {
       const end = (): void => void (this.#leaving.get(name) === left && this.#leaving.delete(name));
       left.then(end, end);
       left.then(
-        () => this.#log.info({ model: name }, "model is unloaded"),
+        () => this.#log.info({ model: name }, "model unloaded"),
         (error: unknown) => this.#log.warn({ model: name, err: error }, "model did not close"),
       );
     }

@@ -73,6 +73,6 @@ export class FolderWatch {
   #apply(name: string, files: string | undefined): void {
     const done = files === undefined ? this.#repository.unload(name) : this.#repository.load(name);
     // The log and the model's reason say why.
-    done.catch((error: unknown) => this.#log.debug({ model: name, err: error }, "watched change"));
+    done.catch((error: unknown) => this.#log.debug({ model: name, err: error }, "a watched model changed"));
   }
 }
