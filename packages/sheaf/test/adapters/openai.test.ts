@@ -59,10 +59,7 @@ test("a batch stays within the tokens of a request, and a text above its own lim
     ["aaaa", "bbbb"],
     ["cccc", "dddd"],
   ]);
-  assert.match(
-    assertCode(large, "ITEM_TOO_LARGE").message,
-    /the item weighs 9, and maxItemWeight is 8\./,
-  );
+  assert.match(assertCode(large, "ITEM_TOO_LARGE").message, /the item weighs 9, and maxItemWeight is 8\./);
   assertCode(larger, "ITEM_TOO_LARGE");
 });
 

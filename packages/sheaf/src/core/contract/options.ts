@@ -8,12 +8,12 @@ export type Priority = "immediate" | "interactive" | "bulk";
 /** Options of one call. */
 export interface CallOptions {
   /**
-   * An `AbortSignal`: aborting it rejects the call with `signal.reason`. A waiting item is then never run.
+   * Aborting it rejects the call with `signal.reason`. A waiting item then never runs.
    * @default none
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The caller's whole wait, in milliseconds; past it the call rejects with `TIMEOUT`.
+   * Maximum wait of the caller, in milliseconds; then the call rejects with `TIMEOUT`.
    * @default the batcher's `timeoutMs`
    */
   readonly timeoutMs?: number | undefined;
@@ -29,7 +29,7 @@ export interface CallOptions {
    */
   readonly alone?: boolean | undefined;
   /**
-   * Any value. The record of the item's batch lists it under `tags`, so that an observer can tell the calls apart.
+   * Any value. The record of the item's batch lists it under `tags`, for observers.
    * @default none
    */
   readonly tag?: unknown;
@@ -64,14 +64,13 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly maxBatchSize?: number | undefined;
   /**
-   * Cap on voluntary holding, in milliseconds: while a slot is free the oldest item waits no longer. It is the length of the
-   * window of `fixedWindow()`.
+   * Maximum time to hold an item while a slot is free, in milliseconds. It is the window of `fixedWindow()`.
    * @default none
    * @see policy
    */
   readonly maxWaitMs?: number | undefined;
   /**
-   * Most batches in flight; integer >= 1. A function without it begins with 4, and the number follows what its runs show.
+   * Most batches in flight; integer >= 1. Without it a function starts with 4, and the limit is learned from its runs.
    * @default the executor's slots; learned for a function
    */
   readonly concurrency?: number | undefined;
@@ -82,14 +81,14 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly maxQueueSize?: number | "auto" | undefined;
   /**
-   * With a full queue, `"reject"` fails one more item with `QUEUE_FULL`; with `"wait"` the call waits for room.
+   * With a full queue, `"reject"` fails further items with `QUEUE_FULL`; with `"wait"` the call waits for room.
    * @default "reject"
    * @see maxQueueSize
    */
   readonly onQueueFull?: "reject" | "wait" | undefined;
   /**
-   * Under standing overload (items wait for more than five full runs, and more arrive than are served) `"newest"` sends the
-   * newest items first, `"arrival"` the oldest, as at other times. Lanes and `orderKey` hold either way.
+   * Order during standing overload (items wait for more than five full runs, and more arrive than are served): `"newest"`
+   * sends the newest items first, `"arrival"` the oldest, as at other times. Lanes and `orderKey` are respected either way.
    * @default "newest"
    */
   readonly overloadOrder?: "newest" | "arrival" | undefined;
@@ -116,13 +115,13 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly weigh?: ((item: In) => number) | undefined;
   /**
    * How `maxBatchWeight` counts: `"sum"`, or `"padded"`: the largest × the count. `"apart"` is the sum, for a batch function
-   * that runs light and heavy items apart itself, as `runInPasses` does: then weights do not decide which items go together.
+   * that runs light and heavy items separately, as `runInPasses` does: weights then do not decide which items go together.
    * @default "sum"
    * @see maxBatchWeight
    */
   readonly batchWeight?: "sum" | "padded" | "apart" | undefined;
   /**
-   * The caller's whole wait, in milliseconds; past it a call rejects with `TIMEOUT`.
+   * Maximum wait of a caller, in milliseconds; then the call rejects with `TIMEOUT`.
    * @default none
    * @see refuseLate
    */
@@ -137,7 +136,7 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly refuseLate?: number | undefined;
   /**
-   * Longest run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`.
+   * Maximum run time of a batch, in milliseconds; a longer one is abandoned with `RUN_TIMEOUT`.
    * @default none
    */
   readonly runTimeoutMs?: number | undefined;
@@ -184,8 +183,8 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly groupKey?: ((item: In) => unknown) | undefined;
   /**
-   * Whose item it is: the tenants, by key, take turns in every batch, and none may fill the queue alone. Keys compare as in a
-   * Map; the items without one (`undefined`) are one tenant. Called once, on arrival.
+   * The tenant of an item. Tenants take turns in every batch, and none may fill the queue alone. Keys compare as in a Map; the
+   * items without one (`undefined`) are one tenant. Called once, on arrival.
    * @default none: items go in order of arrival, from all callers alike
    * @example
    * createBatcher(run, { fairKey: (request) => request.customer });
@@ -193,7 +192,7 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly fairKey?: ((item: In) => unknown) | undefined;
   /**
-   * Share of a tenant in the batches while others wait too; finite, > 0. Called with its key for each item, on arrival.
+   * Share of a tenant in the batches while others wait too; finite, > 0. Called with the tenant's key for each item, on arrival.
    * @default 1 for each tenant
    * @see fairKey
    */
@@ -218,7 +217,7 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly dedupe?: "waiting" | "running" | undefined;
   /**
-   * The key of an item's result where the batch function returns a `Map`.
+   * The key of an item's result if the batch function returns a `Map`.
    * @default the item itself
    * @see onMissing
    */
@@ -238,8 +237,8 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly rateLimit?: RateLimit | readonly RateLimit[] | SharedRateLimit | undefined;
   /**
-   * Longest pauses, in milliseconds together, that a call without a deadline waits through where the batch function puts
-   * items back. Past them it gets the error that asked for the last one.
+   * Total pauses, in milliseconds, that a call without a deadline waits out when the batch function puts items back. After
+   * that it gets the error that asked for the last pause.
    * @default 300000
    * @see rateLimit
    */
@@ -263,7 +262,7 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly clock?: Clock | undefined;
 }
 
-/** Batches in flight at first, where the number is learned. */
+/** Batches in flight at first, if the limit is learned. */
 export const firstConcurrency = 4;
 
 /** The default of an option that is not given. */

@@ -40,9 +40,9 @@ export interface StartGain {
 
 /**
  * Why there is no verdict yet. `"few-runs"`: fewer than 30 that count. `"one-size"`: runs of hardly differing sizes do not show
- * how time grows with size. `"scatter"`: runs of one size take too different times. `"pace"`: runs of some sizes are too
- * rare, or at other times than the others, to tell their cost from the machine's pace. `"close"`: the gain is known, and lies on
- * the border between a gain and none.
+ * how time grows with size. `"scatter"`: run times of one size vary too much. `"pace"`: runs of some sizes are too
+ * rare, or at other times than the others, to separate their cost from the machine's pace. `"close"`: the gain is too close to
+ * 1.1 to call.
  */
 export type OpenCause = "few-runs" | "one-size" | "scatter" | "pace" | "close";
 
