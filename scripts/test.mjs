@@ -18,5 +18,8 @@ if (files.length === 0) {
 }
 
 const isQuick = files.every((file) => commandOf(file) === "test");
-const { status } = spawnSync(process.execPath, [...testOptions, ...(isQuick ? grouped(files) : files)], { cwd: root, stdio: "inherit" });
+const { status } = spawnSync(process.execPath, [...testOptions, ...(isQuick ? grouped(files) : files)], {
+  cwd: root,
+  stdio: "inherit",
+});
 process.exit(status ?? 1);
