@@ -8,8 +8,13 @@ import { shownS } from "./history.js";
  * @typedef {{ label: string, colour: string, fill?: string, width?: number, none?: string, bars?: boolean }} Series
  */
 
-const css = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const font = () => `11px ${css("--font") || "sans-serif"}`;
+/** A canvas cannot read light-dark(): the colour of an element is resolved. */
+const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
+const css = (/** @type {string} */ name) => {
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color;
+};
+const font = () => `11px ${getComputedStyle(document.body).fontFamily}`;
 /** @type {Set<uPlot>} */
 const plots = new Set();
 
