@@ -38,7 +38,7 @@ export interface BatchClientOptions<In, Out> extends Omit<
    */
   readonly maxBatchSize?: number | undefined;
   /**
-   * Longest request, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`.
+   * Maximum duration of a request, in milliseconds; a longer one is abandoned with `RUN_TIMEOUT`.
    * @default 30000
    * @see timeoutMs
    */
@@ -59,25 +59,24 @@ export interface BatchClientOptions<In, Out> extends Omit<
     | (() => Readonly<Record<string, string>> | PromiseLike<Readonly<Record<string, string>>>)
     | undefined;
   /**
-   * Most bytes of a request; a batch ends before it would be larger.
+   * Maximum bytes of a request.
    * @default 1048576, which is 1 MiB, as at the endpoint
    * @see EndpointOptions.maxBodyBytes
    */
   readonly maxBodyBytes?: number | undefined;
   /**
-   * Most bytes of a reply.
+   * Maximum bytes of a reply.
    * @default 16777216, which is 16 MiB
    */
   readonly maxReplyBytes?: number | undefined;
   /**
-   * More requests for a batch that 429 refused as a whole, each after the pause that the endpoint asks for; integer
-   * >= 0.
+   * Retries of a batch that was refused as a whole with 429, each after the pause that the endpoint asks for; integer >= 0.
    * @default 2
    * @see retryBudget
    */
   readonly maxRetries?: number | undefined;
   /**
-   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
+   * Retries earned by each successful request, on top of 10 at the start; > 0 and <= 1.
    * @default 0.2
    * @see maxRetries
    */

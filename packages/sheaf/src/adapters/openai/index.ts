@@ -42,7 +42,7 @@ export interface OpenAIEmbeddingsOptions
    */
   readonly model: string;
   /**
-   * Numbers in a vector, for models that can shorten theirs; integer >= 1.
+   * Length of the vectors, for models that can shorten theirs; integer >= 1.
    * @default the model's own
    */
   readonly dimensions?: number | undefined;
@@ -52,7 +52,7 @@ export interface OpenAIEmbeddingsOptions
    */
   readonly user?: string | undefined;
   /**
-   * More parameters of the request's body. Calls with other parameters need another batcher.
+   * Further parameters of the request's body. For other parameters, make another batcher.
    * @default none
    * @example
    * openaiEmbeddings(client, { model: "voyage-3", parameters: { input_type: "query" } });
@@ -65,14 +65,13 @@ export interface OpenAIEmbeddingsOptions
    */
   readonly encoding?: "base64" | "float" | undefined;
   /**
-   * Runs of a batch after the first, on 408, 409, 429, 5xx and lost connections; integer >= 0. A 429 while other
-   * batches get through does not count.
+   * Retries of a batch after 408, 409, 5xx and lost connections; integer >= 0. A 429 counts as no retry.
    * @default 2
    * @see rateLimit
    */
   readonly maxRetries?: number | undefined;
   /**
-   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
+   * Retries earned by each successful request, on top of 10 at the start; > 0 and <= 1.
    * @default 0.2
    * @see maxRetries
    */

@@ -14,7 +14,7 @@ import { ServiceHealth, withRetries } from "./retries.ts";
 import { TokenScale } from "./tokens/token-scale.ts";
 import { utf8Bytes } from "./utf8-bytes.ts";
 
-/** Limits of the requests to an embeddings API, with defaults that suit one. */
+/** Limits of the requests to an embeddings API. */
 export interface RequestLimits {
   /**
    * Most inputs in a request; integer >= 1.
@@ -23,7 +23,7 @@ export interface RequestLimits {
    */
   readonly maxBatchSize?: number | undefined;
   /**
-   * Cap on voluntary holding, in milliseconds: while a slot is free the oldest input waits no longer.
+   * Maximum time to hold an input while a request could go, in milliseconds.
    * @default 20
    */
   readonly maxWaitMs?: number | undefined;
@@ -33,7 +33,7 @@ export interface RequestLimits {
    */
   readonly concurrency?: number | undefined;
   /**
-   * Tokens up to which a request is filled.
+   * Most tokens in a request.
    * @default 300000
    * @see weigh
    * @see maxItemWeight
@@ -46,8 +46,8 @@ export interface RequestLimits {
    */
   readonly maxItemWeight?: number | undefined;
   /**
-   * Whether an error of a request may be the fault of one of its texts, which is looked for then. With a status of 500 or more only
-   * where other requests get through.
+   * Whether an error of a request may be the fault of one of its texts, which is then isolated. With a status of 500 or more,
+   * only if other requests succeed.
    * @default true for the statuses 400, 413 and 422, and from 500 on without `Retry-After`
    */
   readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
@@ -63,7 +63,7 @@ export const apiDefaults = {
   maxBatchWeight: 300_000,
 } as const;
 
-/** Requests in flight until it is learned how many: as an API's requests seldom are full, the number would stay at 4. */
+/** Requests in flight at first: since an API's requests are rarely full, the learned limit would stay at 4. */
 const startConcurrency = 8;
 
 /** How an adapter's items are counted and its requests retried. */

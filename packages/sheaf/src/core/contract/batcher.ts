@@ -42,8 +42,8 @@ export interface Batcher<In, Out> {
     options?: CallOptions,
   ): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
   /**
-   * Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. A text is no list
-   * of its characters.
+   * Several items, results in order; rejects with the first error while the other items run on. `[]` resolves to `[]`. A text
+   * is not accepted as a list of characters.
    */
   many(items: Iterable<In> & object, options?: CallOptions): Promise<Out[]>;
   /** Several items, every outcome in order; never rejects for an item. */
@@ -58,8 +58,8 @@ export interface Batcher<In, Out> {
   /** Flushes; resolves when everything accepted before it has settled. */
   drain(): Promise<void>;
   /**
-   * Takes no more calls (`CLOSED`), finishes accepted ones, then closes the executor. After `graceMs`
-   * the others get `CLOSED`. Always the same promise.
+   * Refuses new calls (`CLOSED`), finishes accepted ones, then closes the executor. Calls left after `graceMs` get `CLOSED`.
+   * Always the same promise.
    */
   close(options?: {
     /**

@@ -35,7 +35,7 @@ export interface Executor<In, Out> {
   /** Batches it runs at once; the default `concurrency`. Integer >= 1; where it changes, the next arrival or batch shows it. */
   readonly slots: number;
   /**
-   * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up, while at least maxBatchSize or
+   * 0 or 1: batches that a busy instance may prefetch, to hide its wake-up, while at least maxBatchSize or
    * `Policy.aheadSize` items wait.
    * @default 0
    */
@@ -48,7 +48,7 @@ export interface Executor<In, Out> {
    */
   readonly reportsStart?: boolean | undefined;
   /**
-   * Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. With the runs of its
+   * Resolves when it can run batches (models loaded and warm); rejects with the reason if it never will. With the runs of its
    * warm-up, without the first of each size on each instance, the batcher can say what batches cost before the first.
    */
   ready(): Promise<readonly RunTime[] | void>;
@@ -67,30 +67,30 @@ export interface BatchContext {
   /** 1; counts up with `countRun()`, and when an executor runs the batch again after a crash of its worker. */
   readonly attempt: number;
   /**
-   * Dispatch waits that many milliseconds, as after an error with `retryAfterMs`: for a run that will try again by itself
-   * and knows that the service wants nothing else meanwhile. No effect where nothing is dispatched (calibration, tests).
+   * Stops dispatch for `ms`, like an error with `retryAfterMs`: for a run that retries by itself and knows that the service
+   * accepts nothing else meanwhile. No effect if nothing is dispatched (calibration, tests).
    */
   pause(durationMs: number): void;
   /**
-   * Call it when the run asks its service again by itself: `rateLimit` counts one run more, and the run time that
-   * policies learn from begins now.
+   * Call it when the run retries its service by itself: `rateLimit` counts another run, and the run time that policies learn
+   * from restarts.
    */
   countRun(): void;
   /**
-   * The weight that the service counted for this run. `rateLimit` is corrected by the difference to the items' weights, which
-   * may leave a debt; 0 where the service says that it did not count the run.
+   * Reports the weight that the service counted for this run. `rateLimit` is corrected by the difference to the items' weights,
+   * which may leave a debt; 0 if the service did not count the run.
    * @throws {RangeError} the weight is not a finite number >= 0.
    */
   reportWeight(weight: number): void;
   /**
-   * Call it before the run fails where its items are not to blame: they go back to their places in the queue instead of
-   * failing, and run again. With `pause`, or an error with `retryAfterMs`, they wait until then. A call whose deadline comes
-   * first gets the error, and so does one without a deadline after pauses of `maxPauseMs` in all.
+   * Call it before the run fails if its items are not at fault: they return to their places in the queue and run again. With
+   * `pause`, or an error with `retryAfterMs`, they wait until then. A call whose deadline comes first gets the error, as does
+   * one without a deadline after total pauses of `maxPauseMs`.
    */
   putBack(): void;
   /**
-   * Gives one item its result, or an `Error`, before the run has ended. `index` is its place among the items of this run.
-   * Only the first answer of an item counts; once the run has ended or was given up, an answer has no effect. Can be
+   * Settles one item with a result or an `Error` before the run has ended. `index` is its position among the items of this
+   * run. Only the first answer of an item counts; after the run has ended or was abandoned, an answer has no effect. Can be
    * destructured.
    * @throws {RangeError} there is no item at `index`.
    */
@@ -113,8 +113,8 @@ export interface RunHandle extends BatchContext {
    */
   runsUntil(ended: Promise<unknown>): void;
   /**
-   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs` or at the end of a grace period. Costs
-   * less than `signal`, which is made when it is read. Returns a function that ends it.
+   * Calls back with the reason when the signal aborts, and again at `runTimeoutMs` or at the end of a grace period. Cheaper
+   * than `signal`, which is created when it is read. Returns a function that unsubscribes.
    */
   onAborted(listener: (reason: unknown) => void): () => void;
   /** The indices of the items without an early answer; undefined if no item of the batch has one. */
