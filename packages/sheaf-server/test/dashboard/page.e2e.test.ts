@@ -211,8 +211,10 @@ const pixelsDrawn = (page: Page, chart: string): Promise<number> =>
   page.evaluate((selector) => {
     const { document, getComputedStyle } = globalThis as any;
     const canvas = document.querySelector(`${selector} canvas`);
-    const colour = getComputedStyle(document.documentElement).getPropertyValue("--p50").trim();
-    const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const sample = document.body.appendChild(document.createElement("i"));
+    sample.style.color = "var(--p50)";
+    const wanted = getComputedStyle(sample).color.match(/\d+/g).map(Number) as number[];
+    sample.remove();
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     let pixels = 0;
     for (let at = 0; at < data.length; at += 4)

@@ -121,7 +121,7 @@ test("a broken file, a missing tokenizer and a wrong device end with 1 and say w
       /device\.onnx cannot be served on INFERENCE_DEVICE cuda:9: cuda:9: /,
     ],
     [["mlp", "--inference-device", "cuda:9"], /mlp cannot be served on INFERENCE_DEVICE cuda:9: cuda:9: /],
-    [[moduleOf("typed.ts", "items")], /typed\.ts: this Node \(v20.*\) loads no TypeScript; build it to \.js/],
+    [[moduleOf("typed.ts", "items")], /typed\.ts: this Node \(v20.*\) does not load TypeScript; compile it to \.js/],
   ];
   const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;
   for (const [words, message] of cases) {
