@@ -42,8 +42,8 @@ const filesInGroup = 16;
 const groupSuffix = ".group.test.mjs";
 
 /**
- * Writes files that import the test files of a folder, up to 16 each: a process of their own costs a file 0.3 s of CPU, half of what
- * `npm test` would take. They are deleted at exit.
+ * Writes files that import the library's test files, up to 16 of a folder each: a process of its own costs a file 0.3 s of CPU, half of
+ * what they take. The server's keep theirs: some look at what their process has loaded. They are deleted at exit.
  */
 export function grouped(files) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-tests-"));
@@ -51,10 +51,12 @@ export function grouped(files) {
   const groups = [];
   for (const file of files) {
     const last = groups.at(-1);
-    if (last !== undefined && last.length < filesInGroup && dirname(last[0]) === dirname(file)) last.push(file);
+    const isOf = last !== undefined && suiteOf(file) === "sheaf" && dirname(last[0]) === dirname(file);
+    if (isOf && last.length < filesInGroup) last.push(file);
     else groups.push([file]);
   }
   return groups.map((group, index) => {
+    if (group.length === 1) return group[0];
     const name = `${index}-${relative(root, dirname(group[0])).replaceAll("/", "-")}${groupSuffix}`;
     writeFileSync(join(folder, name), group.map((file) => `await import(${JSON.stringify(file)});\n`).join(""));
     return join(folder, name);
