@@ -135,7 +135,7 @@ const vectorsSchema = (models: Models): RouteSchema => ({
         Type.Object({
           text: Type.String(),
           dim: count("Length of the vector."),
-          dims: count("Equal to prompt_tokens."),
+          dims: count("Equal to dim."),
           vector: vectorJson,
         }),
         Type.Object({ vectors: Type.Array(vectorJson), dims: count("Length of a vector.") }),

@@ -38,7 +38,7 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   throw new BatcherError(
     "RESULT_COUNT",
     `The API returned ${data.length} vectors, of which ${known} match one of the ${inputs} inputs: they cannot be assigned.`,
-    { expected: inputs, got: data.length },
+    { expected: inputs, received: data.length },
   );
 }
 
