@@ -1,7 +1,7 @@
 import type { QueueSettings } from "../queue/options.ts";
 
 const lookEveryMs = 250;
-/** A fault that is shorter than this is a hiccup. */
+/** A shorter fault is not reported. */
 const faultMs = 1000;
 const probeEveryMs = 1000;
 
@@ -12,7 +12,7 @@ export interface Fault {
   readonly isHeld?: boolean | undefined;
   /** Only another item shows when it is over. */
   readonly needsProbe?: boolean | undefined;
-  /** Whoever found it has logged it. */
+  /** The part that found it has logged it. */
   readonly isLogged?: boolean | undefined;
 }
 
@@ -26,15 +26,15 @@ export interface AvailabilityParts {
 }
 
 /**
- * Whether items get through. Looks regularly: a fault of a second is one that callers are told of, and so are probes for load
- * balancers, though no call comes meanwhile.
+ * Checks regularly whether items get through. A fault that lasts a second is reported to callers and to readiness checks, even
+ * while no calls come.
  */
 export class Availability {
   readonly #parts: AvailabilityParts;
   #reason: string | undefined;
   #isLogged = false;
-  /** The moment of the first of the looks in a row that found a fault. */
-  #sinceMs: number | undefined;
+  /** Of the first look in the current run of looks that found a fault. */
+  #faultAtMs: number | undefined;
   #probedAtMs = -Infinity;
   #cancelLook: (() => void) | undefined;
 
@@ -63,12 +63,12 @@ export class Availability {
     const nowMs = settings.clock.now();
     const fault = faultNow();
     if (fault === undefined) return this.#over(nowMs);
-    const sinceMs = (this.#sinceMs ??= nowMs);
+    const faultAtMs = (this.#faultAtMs ??= nowMs);
     if (fault.needsProbe === true && nowMs - this.#probedAtMs >= probeEveryMs) {
       this.#probedAtMs = nowMs;
       probe();
     }
-    if (nowMs - sinceMs < (fault.isHeld === true ? Math.max(faultMs, holdMs) : faultMs)) return;
+    if (nowMs - faultAtMs < (fault.isHeld === true ? Math.max(faultMs, holdMs) : faultMs)) return;
     this.#reason = fault.reason;
     const isNew = !this.#isLogged && fault.isLogged !== true;
     this.#isLogged = true;
@@ -77,11 +77,11 @@ export class Availability {
 
   #over(nowMs: number): void {
     const { settings } = this.#parts;
-    if (this.#isLogged && this.#sinceMs !== undefined)
+    if (this.#isLogged && this.#faultAtMs !== undefined)
       settings.warn(
-        `sheaf: the queue ${settings.queue}: it takes items again, after ${Math.round(nowMs - this.#sinceMs)} ms.`,
+        `sheaf: the queue ${settings.queue}: it takes items again, after ${Math.round(nowMs - this.#faultAtMs)} ms.`,
       );
-    this.#reason = this.#sinceMs = undefined;
+    this.#reason = this.#faultAtMs = undefined;
     this.#isLogged = false;
   }
 }

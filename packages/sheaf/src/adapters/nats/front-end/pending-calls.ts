@@ -451,7 +451,7 @@ export class PendingCalls {
   }
 
   #disconnected(): void {
-    this.#publishes.cut();
+    this.#publishes.disconnected();
     this.#acks.suspend();
     this.#outage.begin();
     this.#readiness.suspectLoss();

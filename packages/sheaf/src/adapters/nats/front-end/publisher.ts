@@ -179,7 +179,7 @@ export class Publisher {
   }
 
   /** The connection is down: nothing is confirmed on it any more. */
-  cut(): void {
+  disconnected(): void {
     this.#askedAtMs = this.#refusal = undefined;
   }
 
