@@ -42,8 +42,8 @@ const filesInGroup = 16;
 const groupSuffix = ".group.test.mjs";
 
 /**
- * Writes files that import the library's test files, up to 16 of a folder each: a process of its own costs a file 0.3 s of CPU, half of
- * what they take. The server's keep theirs: some look at what their process has loaded. They are deleted at exit.
+ * Replaces the library's test files by temporary files that import up to 16 of a folder each: starting a process costs 0.3 s of CPU,
+ * half of what a file takes. The server's files keep a process each, because some look at what it has loaded.
  */
 export function grouped(files) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-tests-"));

@@ -175,7 +175,7 @@ const listOf = ({ all }: Models): object => ({
     })),
 });
 
-/** Another one for another version of a model: clients see by it that a model has changed. */
+/** Differs between versions of a model, so that clients can tell that it changed. */
 const digestOf = (name: string, { version = "" }: ServedModel["definition"]): string =>
   createHash("sha256").update(`${name}\n${version}`).digest("hex");
 

@@ -81,16 +81,19 @@ function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
 
 const encoding = oneOf("float", "base64");
 
-/** OpenAI's fields, and those that Jina, NVIDIA and vLLM add to them. */
+/** OpenAI's fields, with the additions of Jina, NVIDIA and vLLM. */
 const embeddingsBody = closedObject("an object with input", {
   model: embeddingModel,
   input: required(oneOrMoreTexts),
   encoding_format: field(encoding, "Encoding of the vectors. Default: float."),
-  embedding_type: field(encoding, "The same, in Jina's words."),
+  embedding_type: field(encoding, "Jina's name for encoding_format."),
   dimensions: vectorLength,
   input_type: inputType,
   task,
-  normalized: field(trueOrFalse, "true gives vectors of length 1; false, the default, those that the model outputs."),
+  normalized: field(
+    trueOrFalse,
+    "Normalize the vectors to length 1; false, the default, returns them as the model outputs them.",
+  ),
   late_chunking: field(
     kindOf("false: each text has a vector of its own", (value) => value === false, Type.Boolean({ enum: [false] })),
     "Each text has a vector of its own.",

@@ -27,7 +27,7 @@ export const inputType: Field<string | undefined> = field(
   "Kind of the texts; the model's prompt for it is put before each. A model without prompts returns the same vector for every kind.",
 );
 
-/** The same in Jina's words. */
+/** Jina's name for `input_type`. */
 export const task: Field<string | undefined> = field(
   oneOf("retrieval.query", "retrieval.passage", "text-matching", "classification", "clustering", "separation"),
   "Task of the vectors; the model's prompt for it is put before each text, as for input_type.",

@@ -3,7 +3,7 @@ import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from ".
 import { choosesByWeight, type BatchCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
-import type { RunFacts } from "./run.ts";
+import { sumOf, type RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { Costs } from "./composition.ts";
@@ -50,7 +50,7 @@ export class Caution<In, Out> implements Learner {
     return this.at(this.#cost.noise);
   }
 
-  /** The same with so much noise. */
+  /** As `now`, for this noise. */
   at(deviations: number): number {
     return this.#cost.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * deviations) * Math.min(1, this.#pace);
   }
@@ -328,7 +328,5 @@ export class Launcher<In, Out> {
 
 function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
   if (weights === undefined) return count;
-  return padded
-    ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0)
-    : weights.reduce((sum, weight) => sum + weight, 0);
+  return padded ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0) : sumOf(weights);
 }

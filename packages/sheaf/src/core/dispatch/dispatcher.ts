@@ -27,7 +27,7 @@ export interface Learner {
 /** The batch function, or the run of an executor. */
 export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
 
-/** A batch that goes ahead as late as possible goes this part of a run before its slot is free, and at least so long before. */
+/** A batch that goes ahead as late as possible leaves this share of a run before its slot is free, and at least `leastLeadMs`. */
 const leadShare = 0.1;
 const leastLeadMs = 2;
 
@@ -129,7 +129,7 @@ export class Dispatcher<In, Out> {
     this.#throttle.pause(durationMs);
   }
 
-  /** It calls its service again, for so many of its items. Returns the time. */
+  /** It calls its service again for `items` of its items. Returns the time. */
   retried(items: number, weight: number, isPart: boolean): number {
     const nowMs = this.#settings.clock.now();
     if (isPart) this.ranAgain(items, weight, nowMs);
@@ -137,7 +137,7 @@ export class Dispatcher<In, Out> {
     return nowMs;
   }
 
-  /** Its service counted so much more weight than `rateLimit` did, or less where it is negative. */
+  /** Adds `difference`, which may be negative, to the weight that `rateLimit` counted for the last run. */
   weighed(difference: number): void {
     this.#throttle.seat?.correct(this.#settings.clock.now(), difference);
   }

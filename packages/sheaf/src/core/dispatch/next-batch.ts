@@ -34,7 +34,7 @@ export class NextBatch<In> {
     this.#overload = overload;
   }
 
-  /** A rate limit lets the next batch weigh at most so much. */
+  /** The next batch may weigh at most this much under the rate limit. */
   boundWeight(most: number): void {
     const { weigh, maxBatchWeight = Infinity } = this.#settings;
     if (weigh !== undefined) this.#limits.maxBatchWeight = Math.min(maxBatchWeight, most);

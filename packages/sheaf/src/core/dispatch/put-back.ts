@@ -43,8 +43,7 @@ export function putBack<In>(
 }
 
 /**
- * Moves the unsettled items of a batch that did not run back to the waiting items, each to its lane and in front of
- * those that came later.
+ * Moves the unsettled items of a batch that did not run back to the queue, each to its lane and ahead of later arrivals.
  */
 function takeBack<In>(queue: Queue<In>, { calls: batch, group: groupKey, batchId }: Run<In>): void {
   const { refs } = batch;

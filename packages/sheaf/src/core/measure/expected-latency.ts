@@ -43,7 +43,7 @@ export function expectedNewestFirstMs(
   return newer < maxBatchSize ? restMs + cost.at(maxBatchSize) : Math.max(inOrderMs, forMs);
 }
 
-/** Enough batches of a size that one outlier (a GC pause, say) hardly moves the estimate. */
+/** Number of batches of one size at which a single outlier, such as a GC pause, hardly moves the estimate. */
 const batchesToTrust = 4;
 
 /**

@@ -43,8 +43,8 @@ export interface Refusal {
 }
 
 /**
- * May refuse a call or a list of so many items before it enters: an option adds one. It knows the time by the arrival only.
- * `arrival`: of a single item.
+ * May refuse a call, or a list of `items` items, before it enters; an option adds a gate. A gate reads no clock: the time is in
+ * `terms`. `arrival`: of a single item.
  */
 export type Gate<In> = (items: number, terms: Terms, arrival?: Arrival<In>) => Refusal | undefined;
 
