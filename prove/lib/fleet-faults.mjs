@@ -177,11 +177,17 @@ const accepted = (replies) => replies.filter(({ status }) => status === 200);
 export async function fullQueue({ report }) {
   const fleet = await startFleet({ env: { QUEUE_MAX_SIZE: "100" } });
   try {
-    const replies = await Promise.all(
-      Array.from({ length: 600 }, (_, id) =>
-        infer(fleet.gateways[id % 2], { input: { id } }).then((reply) => ({ id, ...reply })),
-      ),
-    );
+    // On a machine where the requests arrive more slowly than two workers answer them, the queue would never fill.
+    for (const worker of fleet.workers) worker.signal("SIGSTOP");
+    const goOn = () => fleet.workers.forEach((worker) => worker.signal("SIGCONT"));
+    const calls = Array.from({ length: 600 }, async (_, id) => {
+      const reply = await infer(fleet.gateways[id % 2], { input: { id } });
+      if (reply.status === 429) goOn();
+      return { id, ...reply };
+    });
+    const longest = setTimeout(goOn, 10_000);
+    const replies = await Promise.all(calls);
+    clearTimeout(longest);
     const refused = replies.filter(({ status }) => status === 429);
     // A nats-server that gets no processor for seconds is out of reach for a moment: the gateways say so, and when to come back.
     const outOfReach = replies.filter(({ status, headers }) => status === 503 && headers["retry-after"] !== undefined);
