@@ -49,4 +49,4 @@ function tableOf(rows: readonly Omit<Row, "name">[]): string {
     .join("\n");
 }
 
-const shown = (value: Row["value"]): string => (value === null ? "none" : value.toString() || "none");
+const shown = (value: Row["value"]): string => (value === null ? "not set" : value.toString() || "none");
