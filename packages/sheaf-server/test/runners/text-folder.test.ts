@@ -17,6 +17,8 @@ interface Result {
   readonly score: number;
   readonly tokens: number;
   readonly truncated: boolean;
+  readonly textTokens?: number;
+  readonly isReadWhole?: boolean;
 }
 
 async function run(spec: ModelSpec, items: readonly unknown[]): Promise<Result[]> {
@@ -99,6 +101,7 @@ test("a longer text is cut before its last special token, and says so", async ()
   const [long, fitting] = await run(await resolveModel(path), ["the cat sits in the dog", "the cat sits"]);
   assertClose(long!.vector, mean(referenceStates([2, 4, 5, 6, 3])));
   assert.deepEqual([long!.tokens, long!.truncated, fitting!.truncated], [5, true, false]);
+  assert.deepEqual([long!.textTokens, long!.isReadWhole, fitting!.textTokens], [6, false, undefined]);
 });
 
 test("a text weighs the tokens that results of such texts had, at most those that fit", async () => {

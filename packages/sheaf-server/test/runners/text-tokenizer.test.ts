@@ -27,8 +27,10 @@ for (const name of readdirSync(base))
     for (const [i, text] of texts.entries()) {
       const whole = tokenizer.encode(text, Infinity).ids;
       for (const most of [special, special + 1, 16, 300, 3000]) {
-        const { ids, truncated } = tokenizer.encode(text, most);
+        const { ids, truncated, textTokens = 0, isReadWhole } = tokenizer.encode(text, most);
         assert.equal(truncated, whole.length > most, `text ${i}, ${most} tokens`);
+        const isCounted = isReadWhole === true ? textTokens === whole.length : textTokens <= whole.length;
+        assert.ok(!truncated || (textTokens > most && isCounted), `text ${i}, ${most} of ${textTokens} tokens`);
         const own = most - special;
         const [before] = [whole.findIndex((id, place) => id !== ids[place])];
         assert.ok(ids.length <= most && (before === -1 || before >= Math.min(own, whole.length - special)), `text ${i}, ${most} tokens`); // prettier-ignore

@@ -34,6 +34,9 @@ export interface TextResult {
   readonly logit?: number;
   readonly tokens: number;
   readonly truncated: boolean;
+  /** Of a text that was cut: the tokens it has, or at least has where it was not read to its end. */
+  readonly textTokens?: number | undefined;
+  readonly isReadWhole?: boolean | undefined;
 }
 
 export interface LoadedText {
@@ -51,8 +54,7 @@ export interface LoadedText {
   readonly maxBatchSize: number;
 }
 
-interface EncodedText extends TextTokens {
-  readonly truncated: boolean;
+interface EncodedText extends TextTokens, Pick<TextResult, "truncated" | "textTokens" | "isReadWhole"> {
   /** The first token that pooling counts: after a prompt that is left out, else 0. */
   readonly from: number;
 }
@@ -189,13 +191,13 @@ function encode(item: TextItem, { tokenizer, settings }: LoadedText): EncodedTex
   const { maxTokens, padId, prompts, defaultPrompt, hasTypes } = settings;
   try {
     if (typeof item !== "string" && "query" in item) {
-      const { ids, types, truncated } = tokenizer.encodePair(item.query, item.text, maxTokens);
-      return { ids, types: hasTypes ? types : types.map(() => 0), truncated, from: 0 };
+      const encoding = tokenizer.encodePair(item.query, item.text, maxTokens);
+      return { ...encoding, types: hasTypes ? encoding.types : encoding.types.map(() => 0), from: 0 };
     }
     const own = defaultPrompt === undefined ? "" : prompts[defaultPrompt]!;
     const { text, prompt = own, cut } = typeof item === "string" ? { text: item } : item;
     const encoding = tokenizer.encode(prompt + text, maxTokens, cut);
-    if (encoding.ids.length === 0) return { ids: [padId], types: [0], truncated: encoding.truncated, from: 0 };
+    if (encoding.ids.length === 0) return { ...encoding, ids: [padId], types: [0], from: 0 };
     const [pooling] = settings.modules;
     const isLeftOut = prompt !== "" && pooling?.type === "pooling" && !pooling.includesPrompt;
     // A token is left to pool, also where the prompt is all that fits.
@@ -228,14 +230,16 @@ async function runTensors(texts: readonly EncodedText[], model: LoadedText): Pro
     throw new Error(`${graph.output} has the shape [${dims.join()}] for ${texts.length} texts of ${longest} tokens.`);
   const values = floatsOf(output);
   const width = dims.at(-1)!;
-  return texts.map(({ ids, truncated, from }, i) => {
+  return texts.map((text, i) => {
+    const { ids, truncated, from } = text;
     const size = values.length / texts.length;
     const row = values.slice(i * size, (i + 1) * size);
     const result =
       settings.task === "embedding"
         ? { vector: vectorOf(row, width, from, ids.length, model) }
         : scoresOf(row, settings);
-    return { ...result, tokens: ids.length, truncated };
+    const all = { ...result, tokens: ids.length, truncated };
+    return truncated ? { ...all, textTokens: text.textTokens, isReadWhole: text.isReadWhole } : all;
   });
 }
 

@@ -19,6 +19,9 @@ export interface UseLiteResult {
   readonly tokens: number;
   /** Whether the text had more. */
   readonly truncated: boolean;
+  /** The tokens of a text that had more: all of them are counted. */
+  readonly textTokens?: number;
+  readonly isReadWhole?: boolean;
 }
 
 export interface LoadedUseLite {
@@ -32,7 +35,7 @@ export interface UseLiteBatch {
   /** int32 `[texts, longest]`, shorter rows filled up with -1. */
   readonly ids: Int32Array;
   readonly longest: number;
-  readonly texts: readonly { readonly tokens: number; readonly truncated: boolean }[];
+  readonly texts: readonly Omit<UseLiteResult, "vector">[];
 }
 
 // Control tokens and spare ids: no text produces them.
@@ -64,10 +67,11 @@ export async function loadUseLite({
 
 export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: LoadedUseLite): UseLiteBatch {
   const rows = texts.map((text) => tokenizer.encode(text));
-  const read = rows.map((row) => ({
-    tokens: Math.min(row.length, maxTokens),
-    truncated: row.length > maxTokens,
-  }));
+  const read = rows.map(({ length }) =>
+    length > maxTokens
+      ? { tokens: maxTokens, truncated: true, textTokens: length, isReadWhole: true }
+      : { tokens: length, truncated: false },
+  );
   const mostTokens = read.reduce((most, { tokens }) => Math.max(most, tokens), 0);
   const longest = fixedLengths.length === 0 ? mostTokens : sizeFor(fixedLengths, mostTokens);
   const ids = new Int32Array(rows.length * longest).fill(padding);
@@ -81,11 +85,7 @@ export async function embedTokens({ ids, longest, texts }: UseLiteBatch, model: 
 }
 
 export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseLiteResult[] {
-  return texts.map(({ tokens, truncated }, i) => ({
-    vector: vectors.subarray(i * vectorLength, (i + 1) * vectorLength),
-    tokens,
-    truncated,
-  }));
+  return texts.map((text, i) => ({ vector: vectors.subarray(i * vectorLength, (i + 1) * vectorLength), ...text }));
 }
 
 async function warmUpUseLite(model: LoadedUseLite): Promise<void> {

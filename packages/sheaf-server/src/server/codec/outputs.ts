@@ -1,4 +1,4 @@
-import type { ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
+import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { shownElements } from "../../runners/tensors/elements.ts";
 import { checkElements } from "./result-faults.ts";
 import type { JsonParts } from "./json-bytes.ts";
@@ -8,6 +8,8 @@ interface Fields {
   readonly score?: number;
   readonly tokens?: unknown;
   readonly truncated?: unknown;
+  readonly textTokens?: unknown;
+  readonly isReadWhole?: unknown;
 }
 
 /** The vector of an item of a model whose output is one. */
@@ -23,6 +25,17 @@ export function tokensOf(output: unknown): number {
 
 /** Whether an item's text was cut to the most tokens the model takes. */
 export const isTruncated = (output: unknown): boolean => (output as Fields | null | undefined)?.truncated === true;
+
+/** "has 40 tokens, more than the model's 32": how much longer than the model takes the text of an item is that was cut. */
+export function excessOf(output: unknown, input: ModelInput): string {
+  const { textTokens, isReadWhole } = output as Fields;
+  const most = "maxTokens" in input ? input.maxTokens : undefined;
+  const withQuery = input.kind === "text-pair" ? " with the query" : "";
+  if (!Number.isSafeInteger(textTokens))
+    return `has more than ${most === undefined ? "the model takes" : `${most} tokens`}${withQuery}`;
+  const found = `has ${isReadWhole === true ? "" : "at least "}${String(textTokens)} tokens${withQuery}`;
+  return `${found}, more than ${most === undefined ? "the model takes" : `the model's ${most}`}`;
+}
 
 /** The JSON of an item's `output`. */
 export function outputJson(output: unknown, kind: ModelOutput): JsonParts {

@@ -1,4 +1,4 @@
-import { isTruncated } from "../codec/outputs.ts";
+import { excessOf, isTruncated } from "../codec/outputs.ts";
 import { inferLongList } from "./long-list.ts";
 import { runAs, type Load } from "../../tenants/caller.ts";
 import type { Served } from "../../cache/served.ts";
@@ -16,7 +16,7 @@ export async function inferOne(model: ServedModel, item: unknown, options: Infer
     const served = await runAs(options, loadOf(model, [item]), (asked) => model.infer(item, asked));
     const totalMs = performance.now() - startedAtMs;
     model.statistics.answered({ items: served.batchSize === 0 ? 0 : 1, totalMs, queueMs: served.queueMs });
-    if (isRefused(served, model, options)) throw tooLong(model);
+    if (isRefused(served, model, options)) throw tooLong(served, model);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
@@ -38,7 +38,7 @@ export async function inferEach(
     answered(model, startedAtMs, served);
     return outcomes.map((outcome) =>
       outcome.status === "fulfilled" && isRefused(outcome.value, model, options)
-        ? { status: "rejected", reason: tooLong(model) }
+        ? { status: "rejected", reason: tooLong(outcome.value, model) }
         : outcome,
     );
   } catch (error) {
@@ -64,7 +64,7 @@ export async function inferEvery(
     const served = (await runAs(options, loadOf(model, items), run, (all) => all)).map(valueOf);
     answered(model, startedAtMs, served);
     const index = served.findIndex((one) => isRefused(one, model, options));
-    if (index >= 0) throw tooLong(model, `Input ${index}`);
+    if (index >= 0) throw tooLong(served[index]!, model, `Input ${index}`);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
@@ -75,10 +75,8 @@ export async function inferEvery(
 const isRefused = ({ value }: Served, { settings }: ServedModel, { truncate }: InferOptions): boolean =>
   !settings.autoTruncate && truncate === undefined && isTruncated(value);
 
-function tooLong({ definition: { input } }: ServedModel, what = "The text"): Problem {
-  const most = "maxTokens" in input && input.maxTokens !== undefined ? `${input.maxTokens} tokens` : "the model takes";
-  return new Problem("INVALID_INPUT", `${what} has more than ${most}, and AUTO_TRUNCATE is false.`);
-}
+const tooLong = ({ value }: Served, { definition: { input } }: ServedModel, what = "The text"): Problem =>
+  new Problem("INVALID_INPUT", `${what} ${excessOf(value, input)}, and AUTO_TRUNCATE is false.`);
 
 function loadOf({ definition }: ServedModel, items: readonly unknown[]): Load {
   const weigh = definition.weigh as ((item: unknown) => number) | undefined;

@@ -1,7 +1,7 @@
 import { Type } from "../../http/schema/json-schema.ts";
 import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import type { ServedModel } from "../models/served-model.ts";
-import { isTruncated } from "../codec/outputs.ts";
+import { excessOf, isTruncated } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import type { TextsToEmbed } from "./embed-texts.ts";
 import { field, integerFrom, kindOf, oneOf, trueOrFalse, type Field, type Kind } from "./fields.ts";
@@ -78,9 +78,7 @@ export function refuseTruncated(
   const index = outputs.findIndex(isTruncated);
   if (index < 0) return;
   const path = pathOf(index);
-  const most = "maxTokens" in input && input.maxTokens !== undefined ? `${input.maxTokens} tokens` : "the model takes";
-  const withQuery = input.kind === "text-pair" ? ", with the query," : "";
-  const message = `${path} has more than ${most}${withQuery} and truncate is ${truncate}.`;
+  const message = `${path} ${excessOf(outputs[index], input)}, and truncate is ${truncate}.`;
   throw new Problem("INVALID_INPUT", message, { param: path });
 }
 

@@ -48,7 +48,7 @@ test("truncate NONE refuses a text that is too long; its message is where Cohere
   const { post } = await serving(t, [embeddingTexts]);
   const { status, json } = await post("/v2/embed", { texts: ["a", "more than nine"], truncate: "NONE" });
   assert.equal(status, 422);
-  assert.match(json.message, /^texts\[1\] has more than 9 tokens and truncate is "NONE"/);
+  assert.match(json.message, /^texts\[1\] has more than 9 tokens, and truncate is "NONE"/);
   assert.deepEqual([json.detail, json.error.message, json.error.param], [json.message, json.message, "texts[1]"]);
 });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ModelDefinition } from "../../../dist/index.js";
 import { doubling, serving } from "../serving.js";
 import { embeddingTexts, judgingTexts, tokenVectors } from "../text-models.js";
 
@@ -23,8 +24,26 @@ test("truncate: false refuses a text that is too long, by its path; by default i
     assert.equal((await post(path, body)).status, 200);
     const { status, json } = await post(path, { ...body, truncate: false });
     assert.deepEqual([status, json.error_type], [422, "Validation"]);
-    assert.match(json.error, new RegExp(`^${at} has more than 9 tokens and truncate is false`));
+    assert.match(json.error, new RegExp(`^${at} has more than 9 tokens, and truncate is false`));
   }
+});
+
+test("a refused text is told its tokens and the limit, and that it has at least so many where it was not read to its end", async (t) => {
+  const counting: ModelDefinition = {
+    ...embeddingTexts,
+    run: (texts: string[]) =>
+      texts.map(({ length }) => ({
+        vector: Float32Array.of(length, 4),
+        tokens: Math.min(9, length),
+        truncated: length > 9,
+        ...(length > 9 && { textTokens: Math.min(20, length), isReadWhole: length <= 20 }),
+      })),
+  };
+  const { post } = await serving(t, [counting]);
+  const refusal = async (text: string): Promise<string> =>
+    (await post("/embed", { inputs: text, truncate: false })).json.error;
+  assert.equal(await refusal("x".repeat(10)), "inputs has 10 tokens, more than the model's 9, and truncate is false.");
+  assert.match(await refusal("x".repeat(21)), /^inputs has at least 20 tokens, more than the model's 9, and/);
 });
 
 test("/predict gives the labels of a text, or a list for each of several; the likeliest first", async (t) => {

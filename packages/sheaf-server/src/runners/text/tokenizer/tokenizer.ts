@@ -19,6 +19,15 @@ export interface Encoding {
   /** 1 for the tokens of a second text, where the model tells them apart. */
   readonly types: readonly number[];
   readonly truncated: boolean;
+  /** Of a text that was cut: the tokens it has, with the special ones; at least so many where it was not read to its end. */
+  readonly textTokens?: number;
+  readonly isReadWhole?: boolean;
+}
+
+/** A text's own tokens; some of them where it was not read to its end. */
+interface Found {
+  readonly ids: readonly number[];
+  readonly isReadWhole: boolean;
 }
 
 /** Characters of a text that are read at once: a text of which only the first tokens count is not read to its end. */
@@ -67,15 +76,16 @@ export class TextTokenizer {
       single.findIndex((piece) => "text" in piece),
     );
     const special = before.reduce((sum, piece) => sum + ("ids" in piece ? piece.ids.length : 0), 0);
-    return special + this.#tokens(start, Infinity, "right").length;
+    return special + this.#tokens(start, Infinity, "right").ids.length;
   }
 
   /** A text with its special tokens; its own are cut to the limit, at its end or its start. */
   encode(text: string, maxTokens: number, side: Side = this.#side): Encoding {
-    const most = Math.max(0, maxTokens - this.specialTokens(false));
+    const special = this.specialTokens(false);
+    const most = Math.max(0, maxTokens - special);
     const own = this.#tokens(text, most, side);
-    const kept = keptOf(own, most, side);
-    return { ...filled(this.#templates.single, [kept]), truncated: own.length > most };
+    const kept = keptOf(own.ids, most, side);
+    return { ...filled(this.#templates.single, [kept]), ...cutOf(own, most, special) };
   }
 
   /**
@@ -83,45 +93,59 @@ export class TextTokenizer {
    * @throws {RangeError} the first leaves no room for a token of the second; the message goes on after its name.
    */
   encodePair(first: string, second: string, maxTokens: number): Encoding {
-    const room = maxTokens - this.specialTokens(true);
-    const query = this.#tokens(first, Math.max(0, room), "right");
+    const special = this.specialTokens(true);
+    const room = maxTokens - special;
+    const query = this.#tokens(first, Math.max(0, room), "right").ids;
     const most = room - query.length;
     if (most < 1) throw new RangeError(`has more than ${Math.max(0, room - 1)} tokens, all that ${maxTokens} tokens leave beside a text`); // prettier-ignore
     const own = this.#tokens(second, most, this.#side);
-    return { ...filled(this.#templates.pair, [query, keptOf(own, most, this.#side)]), truncated: own.length > most };
+    const kept = keptOf(own.ids, most, this.#side);
+    return { ...filled(this.#templates.pair, [query, kept]), ...cutOf(own, most, special + query.length) };
   }
 
   /** A text's own tokens; more than `most` where it has more, but not all of them. */
-  #tokens(text: string, most: number, side: Side): readonly number[] {
+  #tokens(text: string, most: number, side: Side): Found {
     const ids: number[] = [];
     const limit = side === "left" ? Infinity : most;
     let isStart = true;
     for (const section of this.#raw(text)) {
-      if (ids.length > limit) break;
+      if (ids.length > limit) return { ids, isReadWhole: false };
       if ("id" in section) ids.push(section.id);
-      else this.#addSection(section.text, isStart, ids, limit);
+      else if (!this.#addSection(section.text, isStart, ids, limit)) return { ids, isReadWhole: false };
       isStart = false;
     }
-    return ids;
+    return { ids, isReadWhole: true };
   }
 
-  #addSection(text: string, isStart: boolean, ids: number[], limit: number): void {
+  /** @returns whether it was read to its end */
+  #addSection(text: string, isStart: boolean, ids: number[], limit: number): boolean {
     let from = 0;
     for (const slice of limit === Infinity || this.#seam === undefined ? [text] : slicesOf(text, this.#seam)) {
       let isFirst = isStart && from === 0;
       for (const part of this.#normalized(this.#normalize(slice))) {
-        if (ids.length > limit) return;
+        if (ids.length > limit) return false;
         if ("id" in part) ids.push(part.id);
         else
           for (const word of this.#cut(part.text, isFirst)) {
             this.#model.encode(word, ids, limit);
-            if (ids.length > limit) return;
+            if (ids.length > limit) return false;
           }
         isFirst = false;
       }
       from += slice.length;
     }
+    return true;
   }
+}
+
+/** Whether a text was cut, and how many tokens it has beside the `others` of its sequence. */
+function cutOf(
+  { ids, isReadWhole }: Found,
+  most: number,
+  others: number,
+): Pick<Encoding, "truncated" | "textTokens" | "isReadWhole"> {
+  if (ids.length <= most) return { truncated: false };
+  return { truncated: true, textTokens: others + ids.length, isReadWhole };
 }
 
 function keptOf(ids: readonly number[], most: number, side: Side): readonly number[] {
