@@ -7,7 +7,7 @@ export async function crossOrigin(app: FastifyInstance, origins: readonly string
   await app.register(cors, {
     origin: origins.includes("*") ? "*" : [...origins],
     methods: ["GET", "POST"],
-    exposedHeaders: ["x-request-id", "retry-after", "retry-after-ms", "x-sheaf-cache"],
+    exposedHeaders: ["x-request-id", "retry-after", "retry-after-ms", "x-sheaf-cache", "x-sheaf-truncated"],
     maxAge: 600,
   });
 }

@@ -16,7 +16,7 @@ import {
 } from "./embed-texts.ts";
 import { inputType } from "./prompts.ts";
 import { field, ignored, object, readLater, required, someOf, type ValuesOf } from "./fields.ts";
-import { cutOf, truncateSide } from "./truncation.ts";
+import { cutOf, truncateSide, warnings } from "./truncation.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
 export function cohereRoutes(app: FastifyInstance, models: Models): void {
@@ -26,8 +26,13 @@ export function cohereRoutes(app: FastifyInstance, models: Models): void {
       described(() => embedSchema(models, version)),
       async (request, reply) => {
         let wanted!: CohereTexts;
-        const { vectors, tokens } = await embedTexts(models, request, (body) => (wanted = readEmbed(body, version)));
-        const meta = `{"api_version":{"version":"${version}"},"billed_units":{"input_tokens":${tokens}}}`;
+        const { vectors, tokens, warnings } = await embedTexts(
+          models,
+          reply,
+          (body) => (wanted = readEmbed(body, version)),
+        );
+        const warned = warnings === undefined ? "" : `,"warnings":${JSON.stringify(warnings)}`;
+        const meta = `{"api_version":{"version":"${version}"},"billed_units":{"input_tokens":${tokens}}${warned}}`;
         const body = jsonBytes([
           `{"id":${JSON.stringify(request.id)},"texts":${JSON.stringify(wanted.texts)},"embeddings":`,
           ...embeddingsJson(vectors, wanted.types),
@@ -144,6 +149,7 @@ const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
         meta: Type.Object({
           api_version: Type.Object({ version: Type.String() }),
           billed_units: Type.Object({ input_tokens: count("Number of tokens.") }),
+          warnings,
         }),
       }),
     ),

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { normalize, shortened } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
@@ -15,7 +15,7 @@ import { invalid, Problem } from "../../problems/problem.ts";
 import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
 import { promptOf, withPrompt, type WantedPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
-import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
+import { checkTokenLimit, refuseTruncated, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
 
 /** A request for vectors, as its route has read it. */
 export interface TextsToEmbed {
@@ -52,14 +52,17 @@ export interface Embedded {
   /** In the order of the texts. */
   readonly vectors: readonly Float32Array[];
   readonly tokens: number;
+  /** What was cut, in words. */
+  readonly warnings: readonly string[] | undefined;
 }
 
 /** Reads a request for vectors and runs it: for the routes of every service that embeds texts. @throws {Problem} */
 export async function embedTexts(
   models: Models,
-  request: FastifyRequest,
+  reply: FastifyReply,
   read: (body: unknown) => TextsToEmbed,
 ): Promise<Embedded> {
+  const { request } = reply;
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
   const wanted = read(jsonOf(request.body, models.settings));
@@ -71,16 +74,16 @@ export async function embedTexts(
   const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
   const served = await inferEvery(model, items, options);
   const outputs = served.map(({ value }) => value);
-  if (wanted.refuseTruncated !== undefined) {
-    const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
-    refuseTruncated(outputs, model, pathOf, wanted.refuseTruncated);
-  }
+  const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
+  if (wanted.refuseTruncated !== undefined) refuseTruncated(outputs, model, pathOf, wanted.refuseTruncated);
+  tellTruncated(reply, outputs);
   model.definition.jsonDemand?.note((wanted.isJson ?? true) && length === undefined);
   const vectors = outputs.map((output) => {
     if (length !== undefined) return shortened(vectorOf(output), length);
     return wanted.isUnit === true ? ofLengthOne(vectorOf(output)) : vectorOf(output);
   });
-  return { model, vectors, tokens: outputs.reduce((sum: number, output) => sum + tokensOf(output), 0) };
+  const tokens = outputs.reduce((sum: number, output) => sum + tokensOf(output), 0);
+  return { model, vectors, tokens, warnings: truncationWarnings(outputs, pathOf) };
 }
 
 /** @throws {Problem} 422 another side than the model's own, which cannot be chosen. */

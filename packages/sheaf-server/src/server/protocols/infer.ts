@@ -15,6 +15,7 @@ import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { modelParameter } from "./fields.ts";
+import { tellTruncated } from "./truncation.ts";
 
 /** One of several inputs: an item of the model, or its fault. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };
@@ -28,11 +29,14 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const options = callOptionsOf(request, model.settings);
     const startedAtMs = performance.now();
     const input = readInput(request.body, model);
-    const parts = await run(input, model, options);
+    const served = await run(input, model, options);
+    tellTruncated(reply, served.values);
     model.definition.jsonDemand?.note(true);
     const latencyMs = rounded(performance.now() - startedAtMs);
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
-    return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
+    return reply
+      .type("application/json")
+      .send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...served.parts, tail]));
   };
   for (const isNamed of [false, true]) {
     app.post(
@@ -43,9 +47,18 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
   }
 }
 
-async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {
-  if ("item" in input) return oneJson(await inferOne(model, input.item, options), model);
-  return severalJson(input.inputs, await inferValid(model, input.inputs, options), model);
+async function run(
+  input: Input,
+  model: ServedModel,
+  options: CallOptions,
+): Promise<{ readonly parts: JsonParts; readonly values: readonly unknown[] }> {
+  if ("item" in input) {
+    const served = await inferOne(model, input.item, options);
+    return { parts: oneJson(served, model), values: [served.value] };
+  }
+  const outcomes = await inferValid(model, input.inputs, options);
+  const values = outcomes.flatMap((outcome) => (outcome?.status === "fulfilled" ? [outcome.value.value] : []));
+  return { parts: severalJson(input.inputs, outcomes, model), values };
 }
 
 /** Everything that is wrong with a request is found here, before it takes any queue space. */

@@ -30,9 +30,9 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/api/embed",
     described(() => embedSchema(models)),
-    async (request, reply) => {
+    async (_request, reply) => {
       const startedAtMs = performance.now();
-      const { model, vectors, tokens } = await embedTexts(models, request, (body) => readEmbed(body, models));
+      const { model, vectors, tokens } = await embedTexts(models, reply, (body) => readEmbed(body, models));
       const durationNs = Math.round((performance.now() - startedAtMs) * 1e6);
       const rows = commaSeparated(vectors.map((vector) => [vector]));
       const body = jsonBytes([
@@ -47,8 +47,8 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/api/embeddings",
     described(() => embeddingsSchema(models)),
-    async (request, reply) => {
-      const { vectors } = await embedTexts(models, request, (body) => readPrompt(body, models));
+    async (_request, reply) => {
+      const { vectors } = await embedTexts(models, reply, (body) => readPrompt(body, models));
       return reply.type("application/json").send(jsonBytes([`{"embedding":`, vectors[0]!, "}"]));
     },
   );

@@ -37,9 +37,9 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/v1/embeddings",
     described(() => embeddingsSchema(models)),
-    async (request, reply) => {
+    async (_request, reply) => {
       let wanted!: Embeddings;
-      const embedded = await embedTexts(models, request, (body) => (wanted = readEmbeddings(body)));
+      const embedded = await embedTexts(models, reply, (body) => (wanted = readEmbeddings(body)));
       return reply.type("application/json").send(embeddingsJson(embedded, wanted.isBase64));
     },
   );

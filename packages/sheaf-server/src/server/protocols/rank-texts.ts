@@ -1,4 +1,4 @@
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import { sigmoid } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
@@ -12,7 +12,7 @@ import { invalid, Problem } from "../../problems/problem.ts";
 import type { Kind } from "./fields.ts";
 import { promptOf, withPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
-import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
+import { checkTokenLimit, refuseTruncated, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
 
 /** A request for an order of texts, as its route has read it. */
 export interface TextsToRank {
@@ -45,14 +45,17 @@ export interface Ranked {
   /** The best first. */
   readonly ranks: readonly Rank[];
   readonly tokens: number;
+  /** What was cut, in words. */
+  readonly warnings: readonly string[] | undefined;
 }
 
 /** Reads a request for an order of texts and runs it: for the routes of every service that ranks. @throws {Problem} */
 export async function rankTexts<Wanted extends TextsToRank>(
   models: Models,
-  request: FastifyRequest,
+  reply: FastifyReply,
   read: (body: unknown) => Wanted,
 ): Promise<Ranked & { readonly wanted: Wanted }> {
+  const { request } = reply;
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
   const wanted = read(jsonOf(request.body, models.settings));
@@ -67,15 +70,17 @@ export async function rankTexts<Wanted extends TextsToRank>(
   const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
   const served = await inferEvery(model, items, options);
   const outputs = served.map(({ value }) => value);
-  if (wanted.truncate === false)
-    refuseTruncated(outputs, model, (index) => {
-      if (isPair) return wanted.pathOf(index);
-      return index === 0 ? "query" : wanted.pathOf(index - 1);
-    });
+  const pathOf = (index: number): string => {
+    if (isPair) return wanted.pathOf(index);
+    return index === 0 ? "query" : wanted.pathOf(index - 1);
+  };
+  if (wanted.truncate === false) refuseTruncated(outputs, model, pathOf);
+  tellTruncated(reply, outputs);
   const scores = isPair ? outputs.map((output) => scoreOf(output, wanted.isRaw === true)) : similarities(outputs);
   const ranks = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
   const tokens = outputs.reduce((sum: number, output) => sum + tokensOf(output), 0);
-  return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens };
+  const warnings = truncationWarnings(outputs, pathOf);
+  return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens, warnings };
 }
 
 /** Texts to order, each as `item` says; a model that compares vectors needs a place in the queue for the query too. */

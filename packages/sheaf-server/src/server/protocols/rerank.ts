@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { inferenceHeaders } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
 import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
@@ -8,7 +8,7 @@ import { ranksTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
 import { field, ignored, integerFrom, modelThat, object, readLater, required, trueOrFalse } from "./fields.ts";
 import { rankTexts, textsToRank, type TextsToRank } from "./rank-texts.ts";
-import { limitOf, tokenLimit, truncation } from "./truncation.ts";
+import { limitOf, tokenLimit, truncation, warnings } from "./truncation.ts";
 
 type Path = "/rerank" | "/v1/rerank" | "/v2/rerank";
 
@@ -22,7 +22,7 @@ export function rerankRoutes(app: FastifyInstance, models: Models): void {
     app.post(
       path,
       described(() => rerankSchema(models, path)),
-      (request, reply) => answer(models, request, reply, read),
+      (_request, reply) => answer(models, reply, read),
     );
   }
 }
@@ -122,8 +122,8 @@ function textOfDocument(document: unknown, index: number): unknown {
 
 type Read = Parameters<typeof rankTexts<RankedTexts | RankedDocuments>>[2];
 
-async function answer(models: Models, request: FastifyRequest, reply: FastifyReply, read: Read): Promise<FastifyReply> {
-  const { wanted, model, ranks, tokens } = await rankTexts(models, request, read);
+async function answer(models: Models, reply: FastifyReply, read: Read): Promise<FastifyReply> {
+  const { wanted, model, ranks, tokens, warnings } = await rankTexts(models, reply, read);
   reply.type("application/json");
   if (!("documents" in wanted)) {
     const shown = ranks.map(({ index, score }) => ({
@@ -134,11 +134,11 @@ async function answer(models: Models, request: FastifyRequest, reply: FastifyRep
     return reply.send(JSON.stringify(shown));
   }
   return reply.send(JSON.stringify({
-    id: request.id,
+    id: reply.request.id,
     model: model.name,
     results: ranks.map(({ index, score }) => ({ index, relevance_score: score, ...documentOf(wanted, index) })),
     usage: { prompt_tokens: tokens, total_tokens: tokens },
-    meta: { billed_units: { input_tokens: tokens }, tokens: { input_tokens: tokens } },
+    meta: { billed_units: { input_tokens: tokens }, tokens: { input_tokens: tokens }, warnings },
   })); // prettier-ignore
 }
 
@@ -170,7 +170,7 @@ const documentsReply = Type.Object({
     }),
   ),
   usage: Type.Object({ prompt_tokens: count("Number of tokens."), total_tokens: count("Equal to prompt_tokens.") }),
-  meta: Type.Object({ billed_units: tokens, tokens }),
+  meta: Type.Object({ billed_units: tokens, tokens, warnings }),
 });
 
 const operationIds: Readonly<Record<Path, string>> = {

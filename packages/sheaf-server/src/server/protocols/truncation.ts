@@ -1,4 +1,5 @@
-import { Type } from "../../http/schema/json-schema.ts";
+import type { FastifyReply } from "fastify";
+import { Type, type OptionalSchema } from "../../http/schema/json-schema.ts";
 import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import { excessOf, isTruncated } from "../codec/outputs.ts";
@@ -81,6 +82,29 @@ export function refuseTruncated(
   const message = `${path} ${excessOf(outputs[index], input)}, and truncate is ${truncate}.`;
   throw new Problem("INVALID_INPUT", message, { param: path });
 }
+
+/** Says in a reply's header how many of its texts were cut: few of the imitated APIs have a field for it. */
+export function tellTruncated(reply: FastifyReply, outputs: readonly unknown[]): void {
+  const count = outputs.filter(isTruncated).length;
+  if (count > 0) reply.header(truncatedHeader, String(count));
+}
+
+const truncatedHeader = "x-sheaf-truncated";
+
+/** Cohere's `meta.warnings`: undefined where no text was cut. */
+export function truncationWarnings(
+  outputs: readonly unknown[],
+  pathOf: (index: number) => string,
+): readonly string[] | undefined {
+  const count = outputs.filter(isTruncated).length;
+  if (count === 0) return undefined;
+  const first = pathOf(outputs.findIndex(isTruncated));
+  return [count === 1 ? `${first} was truncated.` : `${count} texts were truncated, the first of them ${first}.`];
+}
+
+export const warnings: OptionalSchema = Type.Optional(
+  Type.Array(Type.String(), { description: "The texts that were truncated; absent if none was." }),
+);
 
 /** A caller's limit in tokens, for `checkTokenLimit`: no model cuts texts at another length than its own. */
 export const tokenLimit: Kind<number> = integerFrom(1, ({ all }) =>

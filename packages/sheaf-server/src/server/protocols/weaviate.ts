@@ -27,9 +27,9 @@ export async function weaviateRoutes(app: FastifyInstance, models: Models): Prom
     module.post(
       "/vectors",
       described(() => vectorsSchema(models)),
-      async (request, reply) => {
+      async (_request, reply) => {
         let wanted!: WeaviateTexts;
-        const { vectors } = await embedTexts(models, request, (body) => (wanted = readVectors(body, models)));
+        const { vectors } = await embedTexts(models, reply, (body) => (wanted = readVectors(body, models)));
         const dims = vectors[0]!.length;
         const parts = wanted.isSeveral
           ? [`{"vectors":[`, ...commaSeparated(vectors.map((vector) => [vector])), `],"dims":${dims}}`]

@@ -9,6 +9,7 @@ import { logProblem } from "../../../observe/log.ts";
 import type { RequestMetrics } from "../../../observe/request-metrics.ts";
 import { requestSpans, type SpanOfRequest } from "../../../observe/tracing.ts";
 import { optionsOf } from "../../../http/call-options.ts";
+import { isTruncated } from "../../codec/outputs.ts";
 import { inferTensors } from "../kserve/infer.ts";
 import { checkVersion, versionOf } from "../kserve/model.ts";
 import { bytesOf } from "../kserve/tensor-data.ts";
@@ -179,7 +180,8 @@ async function infer(
   const inputs = given["inputs"] as readonly unknown[];
   const request = { header, isBinary: true, ...rawOrContents(raw, inputs) };
   const asked = options(model.settings);
-  const { id, outputs } = await inferTensors(model, request, asked);
+  const { id, outputs, results } = await inferTensors(model, request, asked);
+  const truncated = results.filter(isTruncated).length;
   const lane = asked.caller?.loweredTo;
   return {
     model_name: model.name,
@@ -187,7 +189,8 @@ async function infer(
     id: id ?? "",
     parameters: {
       ...(asksFinal && { triton_final_response: { bool_param: true } }),
-      // The lane that the request was lowered to, as the header of HTTP says it.
+      // As the headers of HTTP: texts that were cut, and the lane that the request was lowered to.
+      ...(truncated > 0 && { x_sheaf_truncated: { int64_param: truncated } }),
       ...(lane !== undefined && { x_sheaf_priority: { string_param: lane } }),
     },
     outputs: outputs.map(({ value }) => ({ name: value.name, datatype: value.datatype, shape: value.shape })),

@@ -20,6 +20,8 @@ export interface TensorRequest {
 export interface TensorReply {
   readonly id: string | undefined;
   readonly outputs: readonly { readonly value: TensorValue; readonly isBinary: boolean }[];
+  /** Of the items, as the model gave them. */
+  readonly results: readonly unknown[];
 }
 
 /** Runs a model on the rows of a request; `options` without those of its `parameters`. @throws {Problem} */
@@ -43,5 +45,5 @@ export async function inferTensors(
     isBinary: output.isBinary,
   }));
   definition.jsonDemand?.note(results.length === 1 && outputs.some((output) => !output.isBinary));
-  return { id, outputs };
+  return { id, outputs, results };
 }

@@ -17,6 +17,7 @@ import { described } from "../../../http/schema/route-schema.ts";
 import { jsonOrBinary, splitBody } from "./request.ts";
 import * as schemas from "./schemas.ts";
 import { bytesOf, jsonOfData } from "./tensor-data.ts";
+import { tellTruncated } from "../truncation.ts";
 
 /**
  * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and the further routes of Triton's
@@ -92,11 +93,16 @@ const readIndexRequest = (body: unknown, limits: JsonLimits): boolean =>
 async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { header, binary } = splitBody(request, model);
   const options = callOptionsOf(request, model.settings);
-  const { id, outputs } = await inferTensors(model, { header, isBinary: false, ...jsonOrBinary(binary) }, options);
+  const asked = { header, isBinary: false, ...jsonOrBinary(binary) };
+  const { id, outputs, results } = await inferTensors(model, asked, options);
+  tellTruncated(reply, results);
   return sendOutputs(reply, { model, id, outputs });
 }
 
-function sendOutputs(reply: FastifyReply, { model, id, outputs }: TensorReply & { model: ServedModel }): FastifyReply {
+function sendOutputs(
+  reply: FastifyReply,
+  { model, id, outputs }: Omit<TensorReply, "results"> & { model: ServedModel },
+): FastifyReply {
   const binary: Buffer[] = [];
   const described = outputs.map(({ value, isBinary }): JsonParts => {
     const head = `{"name":${JSON.stringify(value.name)},"datatype":"${value.datatype}","shape":[${value.shape.join()}]`;

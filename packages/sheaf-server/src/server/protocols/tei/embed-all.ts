@@ -12,7 +12,7 @@ import { invalid, Problem } from "../../../problems/problem.ts";
 import { oneOrMoreTexts, vectorJson } from "../embed-texts.ts";
 import { field, modelThat, object, required } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
-import { refuseTruncated, truncation } from "../truncation.ts";
+import { refuseTruncated, tellTruncated, truncation } from "../truncation.ts";
 
 type Tensors = ModelOutput & { readonly kind: "tensors" };
 
@@ -62,6 +62,7 @@ export async function embedAll(models: Models, request: FastifyRequest, reply: F
   const served = await inferEvery(model, items, { ...callOptionsOf(request, settings), truncate });
   const outputs = served.map(({ value }) => value);
   if (truncate === false) refuseTruncated(outputs, model, pathOf);
+  tellTruncated(reply, outputs);
   const bare: Tensors = { ...(definition.output as Tensors), isBare: true };
   const rows = commaSeparated(outputs.map((output) => outputJson(output, bare)));
   return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));

@@ -24,8 +24,8 @@ export function teiRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/embed",
     described(() => embedSchema(models)),
-    async (request, reply) => {
-      const { vectors } = await embedTexts(models, request, readEmbed);
+    async (_request, reply) => {
+      const { vectors } = await embedTexts(models, reply, readEmbed);
       const rows = commaSeparated(vectors.map((vector) => [vector]));
       return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
     },
