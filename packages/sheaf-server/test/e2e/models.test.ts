@@ -105,6 +105,10 @@ test("models of every kind at once, each with its own batcher and settings, unde
   const log = served.output.stdout;
   assert.match(log, /"level":40,.*"model":"int8".*depend on their batch-mates: in a batch they differ by up to/);
   assert.match(log, /"model":"scale","note":"Runs on cpu\.","msg":"model is ready"/);
+  assert.match(
+    log,
+    /"model":"sentences","note":"[^"]*","unreadFields":"config\.json: hidden_size","msg":"model is ready"/,
+  );
   served.child.kill("SIGTERM");
   assert.equal(await served.ended, 0);
 });

@@ -104,6 +104,22 @@ test("a longer text is cut before its last special token, and says so", async ()
   assert.deepEqual([long!.textTokens, long!.isReadWhole, fitting!.textTokens], [6, false, undefined]);
 });
 
+test("fields that are not read are named, by file, and not all of many", async () => {
+  const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`x${i}${"y".repeat(100)}`, i]));
+  const named = async (name: string, config: object): Promise<string | undefined> => {
+    const files = { "model.onnx": tinyBert(), "config.json": { ...bert, ...config } };
+    const path = folderOf(name, { ...files, "tokenizer_config.json": { model_max_length: 9, cls_token: "[CLS]" } });
+    return ((await resolveModel(path)) as ModuleSpec).unreadFields;
+  };
+  assert.equal(
+    await named("unread", { pad_token_id: 0 }),
+    "config.json: hidden_size; tokenizer_config.json: cls_token",
+  );
+  const long = (await named("unread-many", many))!;
+  assert.match(long, /^config\.json: hidden_size, x0y+, .* and 11 more; tokenizer_config\.json: cls_token$/);
+  assert.ok(long.length < 2_500);
+});
+
 test("a text weighs the tokens that results of such texts had, at most those that fit", async () => {
   const spec = await resolveModel(folderOf("weighed", { "model.onnx": tinyBert(), "config.json": bert }));
   const text = "the cat sits in the dog";

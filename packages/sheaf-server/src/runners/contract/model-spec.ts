@@ -175,6 +175,11 @@ export interface CommonSpec {
    */
   readonly note?: string | undefined;
   /**
+   * The fields of its files that change no result and are not read, for the log.
+   * @default none
+   */
+  readonly unreadFields?: string | undefined;
+  /**
    * Tells the model from others of its name and shape in a fleet: workers of one version run at a time.
    * @default none
    */

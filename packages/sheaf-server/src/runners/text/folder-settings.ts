@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
-import { checkedFields, readJson, type FolderFile, type Json } from "./folder-table.ts";
+import { checkedFields, readJson, unreadFields, type FolderFile, type Json } from "./folder-table.ts";
 import { textOf } from "./tokenizer/word-model.ts";
 import { poolingModes, type PoolingMode, type VectorModule } from "./vector-modules.ts";
 
@@ -36,6 +36,8 @@ export interface FolderSettings {
   readonly labels: readonly string[];
   /** The function applied to logits. */
   readonly activation: "softmax" | "sigmoid" | "identity";
+  /** The fields that are not read, by file; they change no result. */
+  readonly unreadFields?: string | undefined;
 }
 
 /** Settings for what a folder does not say. */
@@ -96,6 +98,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
     firstPosition: shift,
     dimensions: dimensionsOf(folder, config),
+    unreadFields: unreadFields({ "config.json": config, "tokenizer_config.json": tokenizerConfig }),
     ...promptsOf(sentences, folder, task),
     ...vectorModules(folder, list, task, options.pooling),
   };

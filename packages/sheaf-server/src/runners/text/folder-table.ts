@@ -200,6 +200,24 @@ export function readJson(folder: string, name: string): unknown {
   }
 }
 
+/** The most fields of a file, and characters of a field, that `unreadFields` names. */
+const mostFields = 30;
+const longestField = 60;
+
+/** "config.json: hidden_act, hidden_size": the fields of files' objects that are not in the table; undefined for none. */
+export function unreadFields(files: Partial<Readonly<Record<FolderFile, Json>>>): string | undefined {
+  const named = Object.entries(files).flatMap(([file, content]) => {
+    const unread = Object.keys(content).filter(
+      (field) => !Object.hasOwn(folderTable[file as FolderFile].fields, field),
+    );
+    if (unread.length === 0) return [];
+    const shown = unread.slice(0, mostFields).map((field) => field.slice(0, longestField));
+    const more = unread.length - shown.length;
+    return [`${file}: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`];
+  });
+  return named.length === 0 ? undefined : named.join("; ");
+}
+
 /**
  * The fields of a file's object, checked against the table.
  * @param where the file, for messages

@@ -65,6 +65,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     batchWeight: "apart",
     maxBatchWeight: Math.max(maxBatchTokens[device === "cpu" ? "cpu" : "gpu"], maxTokens),
     note: noteOf(found, verdict.warning),
+    unreadFields: found.settings.unreadFields,
   };
 }
 

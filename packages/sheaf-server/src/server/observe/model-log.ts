@@ -29,7 +29,8 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
       if (model === undefined) return log.error({ ...load, ...failedLoad(error) }, "model failed to load");
       const message =
         versionBefore === undefined ? "model is ready" : "model is ready, and replaces the version before";
-      log.info({ ...load, note: model.definition.note }, message);
+      const { note, unreadFields } = model.definition;
+      log.info({ ...load, note, unreadFields }, message);
     }),
   ];
   return () => ends.forEach((end) => end());
