@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { tokenFinders } from "../../dist/runners/text/tokenizer/added-tokens.js";
+import { wordModelOf } from "../../dist/runners/text/tokenizer/models.js";
 import { normalizerOf } from "../../dist/runners/text/tokenizer/normalizers.js";
 import { TextTokenizer } from "../../dist/runners/text/tokenizer/tokenizer.js";
 
@@ -37,6 +38,69 @@ for (const name of readdirSync(base))
       }
     }
   });
+
+/** A vocabulary of random merges, in an order that no training would give, and a word that repeats itself or does not. */
+function randomPairs(seed: number): { readonly config: object; readonly word: string } {
+  let state = seed;
+  const random = (most: number): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) % most;
+  };
+  const letters = "abcde".slice(0, 1 + random(5));
+  const tokens = letters.split("");
+  const merges: [string, string][] = [];
+  for (let i = 0; i < 4 + random(60); i++) {
+    const pair: [string, string] = [tokens[random(tokens.length)]!, tokens[random(tokens.length)]!];
+    if (pair.join("").length > 12 || merges.some((merge) => merge.join() === pair.join())) continue;
+    merges.splice(random(merges.length + 1), 0, pair);
+    if (!tokens.includes(pair.join(""))) tokens.push(pair.join(""));
+  }
+  const vocab = Object.fromEntries(["?", ...tokens].map((token, id) => [token, id]));
+  const lettersOf = (length: number): string =>
+    Array.from({ length }, () => `${letters}x`[random(letters.length + (random(9) === 0 ? 1 : 0))]).join("");
+  const word =
+    random(2) === 0
+      ? lettersOf(9_000)
+      : lettersOf(1 + random(40))
+          .repeat(9_000)
+          .slice(0, 9_000);
+  return { config: { type: "BPE", vocab, merges, unk_token: "?", fuse_unk: random(2) === 0 }, word };
+}
+
+test("a long word of byte pairs is read until its first tokens are certain, whatever the merges", () => {
+  let reads = 0;
+  for (let seed = 1; seed <= 60; seed++) {
+    const { config, word } = randomPairs(seed);
+    const model = wordModelOf(config);
+    const whole: number[] = [];
+    model.encode(word, whole, Infinity);
+    for (const most of [0, 7, 100]) {
+      const ids: number[] = [];
+      model.encode(word, ids, most);
+      assert.deepEqual(ids, whole.slice(0, ids.length), `seed ${seed}, ${most} tokens`);
+      assert.ok(ids.length > most || ids.length === whole.length, `seed ${seed}, ${most} tokens`);
+      if (ids.length < whole.length) reads++;
+    }
+  }
+  assert.ok(reads > 90, `${reads} of 180 words were not read to their end`);
+});
+
+test("a word of byte pairs whose first tokens follow from its last characters is read to its end", () => {
+  const letters = Array.from({ length: 9_001 }, (_, i) => String.fromCharCode(0x4e00 + i));
+  // The last two characters merge first, and so on to the start: where pairs begin depends on the end.
+  const merges = letters.slice(1).map((letter, i) => [letters[i]!, letter] as const);
+  const tokens = [...letters, ...merges.map((pair) => pair.join(""))];
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  const model = wordModelOf({ type: "BPE", vocab, merges: merges.toReversed() });
+  for (const [length, first] of [
+    [9_000, 2],
+    [9_001, 1],
+  ] as const) {
+    const ids: number[] = [];
+    model.encode(letters.slice(0, length).join(""), ids, 3);
+    assert.deepEqual([tokens[ids[0]!], ids.length], [letters.slice(0, first).join(""), 4_500 + (length % 2)]);
+  }
+});
 
 // With an expression for the spaces at an end each takes many minutes.
 test("a type that every object has a property of is refused by name", () => {

@@ -18,6 +18,8 @@ export class BytePairs implements WordModel {
   readonly #isUnknownFused: boolean;
   readonly #bytes: readonly number[] | undefined;
   readonly #ignoresMerges: boolean;
+  /** No token is made of more symbols. */
+  #longest = 1;
 
   /** @throws {Error} a merge of tokens that the vocabulary lacks; dropout, which makes tokens of chance. */
   constructor(config: ModelConfig) {
@@ -43,6 +45,7 @@ export class BytePairs implements WordModel {
       if (leftId === undefined || rightId === undefined || id === undefined)
         throw new Error(`the merge ${JSON.stringify(merge)} has a token that the vocabulary lacks`);
       this.#merges.set(leftId * this.#factor + rightId, { rank, id });
+      this.#longest = Math.max(this.#longest, left.length + right.length);
     });
   }
 
@@ -50,23 +53,67 @@ export class BytePairs implements WordModel {
     return this.#vocabulary.get(token);
   }
 
-  encode(word: string, ids: number[]): void {
+  encode(word: string, ids: number[], most: number): void {
     const own = this.#ignoresMerges ? this.#vocabulary.get(word) : undefined;
     if (own !== undefined) {
       ids.push(own);
       return;
     }
-    const symbols = this.#symbols(word);
-    const merged = symbols.length < shortWord ? this.#mergeShort(symbols) : this.#mergeLong(symbols);
+    // Looking for a border costs about as much as `longest` squared symbols: only a much longer word is worth it. With a prefix a
+    // merge may make a token that is shorter than its symbols.
+    const room = this.#prefix === "" ? most - ids.length : Infinity;
+    let done = 0;
+    for (let count = 4 * room + 1024; word.length > 2 * (done + count + this.#longest ** 2); count *= 2) {
+      const start = this.#settled(this.#symbols(word, done + count).slice(done));
+      for (const id of start.ids) ids.push(id);
+      if (ids.length > most) return;
+      done += start.symbols;
+    }
+    const symbols = this.#symbols(word, Infinity).slice(done);
+    const merged = symbols.length < shortWord ? this.#mergeShort(symbols) : this.#mergeLong(symbols).filter(isToken);
     for (const id of merged) ids.push(id);
   }
 
-  #symbols(word: string): number[] {
+  /**
+   * The tokens of a word that begins with these symbols, up to a border that nothing that follows can move; none where there is
+   * no such border.
+   *
+   * No merge crosses a place between two tokens of a result, so the tokens on each side are those of that side alone. And if two
+   * sides are put together, a first merge across the place between them would also happen between the two tokens beside it
+   * alone. A word has a place between tokens in each `longest` symbols: if, for every such place near the end, the tokens from
+   * `border` up to it leave the token before `border` as it is, then so does the whole word.
+   */
+  #settled(symbols: readonly number[]): { readonly ids: readonly number[]; readonly symbols: number } {
+    const none = { ids: [], symbols: 0 };
+    const ends = symbols.length;
+    const merged = this.#mergeLong(symbols);
+    const lastBorder = merged.findLastIndex((id, at) => isToken(id) && at <= ends - this.#longest);
+    if (lastBorder <= 0) return none;
+    let before = lastBorder - 1;
+    while (merged[before]! < 0) before--;
+    const isApart = new Map<number, boolean>();
+    for (let end = ends - this.#longest + 1; end <= ends; end++) {
+      const after = this.#mergeLong(symbols.slice(lastBorder, end));
+      const next = after.findIndex((id, at) => at > 0 && isToken(id));
+      const length = next < 0 ? after.length : next;
+      if (!isApart.has(length)) {
+        const both = this.#mergeLong(symbols.slice(before, lastBorder + length));
+        const starts = both.flatMap((id, at) => (isToken(id) ? [at] : []));
+        isApart.set(length, starts.length === 2 && starts[1] === lastBorder - before);
+      }
+      if (isApart.get(length) === false) return none;
+    }
+    return { ids: merged.slice(0, lastBorder).filter(isToken), symbols: lastBorder };
+  }
+
+  /** The first `most` symbols of a word, or all. */
+  #symbols(word: string, most: number): number[] {
     const symbols: number[] = [];
     // An unknown character waits for the next known one, as in the reference.
     let unknown: number | undefined;
     let at = 0;
     for (const character of word) {
+      if (symbols.length >= most) return symbols;
       const isFirst = at === 0;
       at += character.length;
       const token = (isFirst ? "" : this.#prefix) + character + (at === word.length ? this.#suffix : "");
@@ -102,8 +149,9 @@ export class BytePairs implements WordModel {
     }
   }
 
-  /** The same with a heap of pairs and a list of neighbours: n log n. */
-  #mergeLong(symbols: number[]): number[] {
+  /** The same with a heap of pairs and a list of neighbours: n log n. @returns each token at its first symbol, -1 at its others */
+  #mergeLong(from: readonly number[]): number[] {
+    const symbols = [...from];
     const count = symbols.length;
     const next = Int32Array.from({ length: count }, (_, i) => (i + 1 < count ? i + 1 : -1));
     const previous = Int32Array.from({ length: count }, (_, i) => i - 1);
@@ -128,9 +176,11 @@ export class BytePairs implements WordModel {
       offer(previous[left]!);
       offer(left);
     }
-    return symbols.filter((id) => id >= 0);
+    return symbols;
   }
 }
+
+const isToken = (id: number): boolean => id >= 0;
 
 /** Symbols up to which looking at all pairs is faster than a heap. */
 const shortWord = 48;
