@@ -128,6 +128,10 @@ test("a text weighs the tokens that results of such texts had, at most those tha
   for (let i = 0; i < 200; i++) spec.learnWeight!(text, result);
   assert.equal(spec.weigh!(text), 9);
   assert.equal(spec.weigh!(text.repeat(9)), 16);
+  // Reading a long text costs more than its tokens in the model: few of them fill a batch.
+  const long = "x".repeat(100_000);
+  assert.equal(spec.weigh!(long), 16 + 250);
+  assert.equal(spec.weigh!({ text: long, cut: "left" }), 16 + 1_000);
 });
 
 test("classification gives a share for each label, and the logits behind it", async () => {

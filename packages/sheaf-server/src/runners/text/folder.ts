@@ -11,8 +11,11 @@ import { workerModule } from "../workers/worker-module.ts";
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
 
-/** Characters whose tokenising costs about what a token costs in a small encoder: 100 µs, 10 characters a µs. */
-const charactersPerToken = 1_000;
+/**
+ * Characters of a long text whose tokenising costs at most about what a token costs in a small encoder, 100 µs. A text that is cut at
+ * its start is read to its end.
+ */
+const charactersPerToken = { right: 400, left: 100 };
 
 /** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
 const batchTexts = 128;
@@ -38,7 +41,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const found = await ask({ folder: path, modelFile, pooling: given, ...session }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
-  const { task, maxTokens, labels, dimensions, prompts } = found.settings;
+  const { task, maxTokens, labels, dimensions, prompts, truncationSide } = found.settings;
   const pooling = poolingOf(found.settings);
   const verdict = batchVerdict(found.selfTest, settings);
   return {
@@ -59,7 +62,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
             },
     ...verdict,
     ...(found.isOneByOne && { maxBatchSize: 1 }),
-    ...weights(maxTokens),
+    ...weights(maxTokens, truncationSide),
     // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
     batchSize: device === "webgpu" ? undefined : batchTexts,
     batchWeight: "apart",
@@ -75,7 +78,7 @@ function poolingOf({ modules: [first] }: FolderSettings): string | undefined {
 }
 
 /** Tokens as results have shown them: the worker counts exactly, and cuts batches into passes by that. */
-function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
+function weights(maxTokens: number, side: "left" | "right"): Pick<ModuleSpec, "weigh" | "learnWeight"> {
   const rate = new TokenRate();
   const textOf = (item: unknown): string => {
     if (typeof item === "string") return item;
@@ -91,7 +94,9 @@ function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
   return {
     weigh: (item) => {
       const text = textOf(item);
-      return Math.min(maxTokens, Math.ceil(rate.of(text)) + ownTokens) + Math.floor(text.length / charactersPerToken);
+      const { cut = side } = (typeof item === "string" ? {} : item) as { readonly cut?: typeof side };
+      const reading = Math.floor(text.length / charactersPerToken[cut]);
+      return Math.min(maxTokens, Math.ceil(rate.of(text)) + ownTokens) + reading;
     },
     learnWeight: (item, result) => {
       const { tokens, truncated } = result as { readonly tokens?: number; readonly truncated?: boolean };
