@@ -17,7 +17,7 @@ import {
   vectorLength,
   type TextsToEmbed,
 } from "./embed-texts.ts";
-import { anyText, field, ignored, object, readLater, required, type Kind } from "./fields.ts";
+import { anyText, field, ignored, object, oneOf, readLater, required, type Kind } from "./fields.ts";
 
 /** The contract of Weaviate's module text2vec-transformers, one text or several a request. */
 export async function weaviateRoutes(app: FastifyInstance, models: Models): Promise<void> {
@@ -66,8 +66,10 @@ const configBody = object("an object", {
     "Or the model's own.",
   ),
   dimensions: vectorLength,
-  // No model here makes another vector of a query.
-  ...ignored("task_type"),
+  task_type: field(
+    oneOf("query", "passage"),
+    "Kind of the texts; the model's prompt for it is put before each, as for input_type.",
+  ),
 });
 const aText: Kind<string> = { ...anyText, schema: ({ settings }) => textSchema(settings) };
 const shared = {
@@ -97,6 +99,7 @@ function readVectors(body: unknown, models: Models): WeaviateTexts {
     isSeveral,
     dimensions: readConfig(config, model, models),
     dimensionsPath: "config.dimensions",
+    prompt: { path: "config.task_type", inputType: config?.task_type },
   };
 }
 

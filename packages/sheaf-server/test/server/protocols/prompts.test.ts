@@ -44,6 +44,17 @@ test("prompt_name and input_type choose the model's prompt; a prompt that it lac
     assert.deepEqual(await sent("/v1/embeddings", body), { ...prompted(prompt), cut: undefined }, type);
   } // prettier-ignore
   assert.deepEqual(await sent("/v1/embed", { texts: ["x"], input_type: "search_document" }), { ...prompted("passage: "), cut: undefined }); // prettier-ignore
+  for (const [type, prompt] of Object.entries({ query: "query: ", passage: "passage: " })) {
+    const sentText = await sent("/vectors", { text: "x", config: { task_type: type } });
+    assert.deepEqual(sentText, { ...prompted(prompt), cut: undefined }, `Weaviate's ${type}`);
+    const task = await sent("/v1/embeddings", { input: "x", task: `retrieval.${type}` });
+    assert.deepEqual(task, { ...prompted(prompt), cut: undefined }, `Jina's ${type}`);
+  }
+  assert.equal(await sent("/vectors", { text: "x", config: { pooling_strategy: "masked_mean" } }), "x");
+  assert.match(
+    String(await sent("/vectors", { text: "x", config: { task_type: "other" } })),
+    /config\.task_type must be/,
+  );
   assert.match(String(await sent("/v1/embed", { texts: ["x"], input_type: "clustering" })), /input_type must be a type that noting has a prompt for/); // prettier-ignore
   model.items.length = 0;
   await server.post("/rerank", { query: "a", texts: ["b"] });
