@@ -20,16 +20,19 @@ export interface InferOptions extends CallOptions {
    */
   readonly cacheUse?: CacheUse | undefined;
   /**
-   * Whether the caller asks that texts of too many tokens are cut.
+   * What the caller says about texts of too many tokens: false and "NONE" refuse them.
    * @default the setting AUTO_TRUNCATE
    */
-  readonly truncate?: boolean | undefined;
+  readonly truncate?: Truncate | undefined;
   /**
    * Who asks.
    * @default none: callers are not told apart
    */
   readonly caller?: Caller | undefined;
 }
+
+/** As the imitated services write it. */
+export type Truncate = boolean | "END" | "START" | "NONE";
 
 /** The part of them that a batcher takes. */
 export function forBatcher({

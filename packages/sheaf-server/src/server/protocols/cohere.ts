@@ -16,7 +16,7 @@ import {
 } from "./embed-texts.ts";
 import { inputType } from "./prompts.ts";
 import { field, ignored, object, readLater, required, someOf, type ValuesOf } from "./fields.ts";
-import { cutOf, truncateSide, warnings } from "./truncation.ts";
+import { truncateSide, warnings } from "./truncation.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
 export function cohereRoutes(app: FastifyInstance, models: Models): void {
@@ -118,7 +118,7 @@ function embedding(
     dimensions: output_dimension,
     dimensionsPath: "output_dimension",
     prompt: { path: "input_type", inputType: input_type },
-    ...cutOf(truncate),
+    truncate,
     isJson: types === undefined || types.includes("float"),
     types,
   };

@@ -3,7 +3,7 @@ import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { normalize, shortened } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
-import { callOptionsOf } from "../../http/call-options.ts";
+import { callOptionsOf, type Truncate } from "../../http/call-options.ts";
 import { nameUser } from "../../http/check-callers.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
@@ -15,7 +15,7 @@ import { invalid, Problem } from "../../problems/problem.ts";
 import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
 import { promptOf, withPrompt, type WantedPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
-import { checkTokenLimit, refuseTruncated, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
+import { checkTokenLimit, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
 
 /** A request for vectors, as its route has read it. */
 export interface TextsToEmbed {
@@ -33,12 +33,10 @@ export interface TextsToEmbed {
   readonly user?: unknown;
   /** @default the model's own prompt */
   readonly prompt?: WantedPrompt | undefined;
-  /** The side on which texts are cut that are too long. @default as the model does */
+  /** The side on which texts are cut that are too long, unless `truncate` says it. @default as the model does */
   readonly cut?: "left" | "right" | undefined;
-  /** Whether the caller asks that texts are cut. @default the setting AUTO_TRUNCATE */
-  readonly truncate?: boolean | undefined;
-  /** The caller's words for a text that must not be cut, such as `false`. @default none: texts are cut */
-  readonly refuseTruncated?: string | undefined;
+  /** @default the setting AUTO_TRUNCATE */
+  readonly truncate?: Truncate | undefined;
   /** @default none */
   readonly tokenLimit?: TokenLimit | undefined;
   /** Vectors of length 1, whatever the model gives. @default false */
@@ -72,10 +70,9 @@ export async function embedTexts(
   const length = readDimensions(wanted, model);
   checkTokenLimit(wanted.tokenLimit, model);
   const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
-  const served = await inferEvery(model, items, options);
-  const outputs = served.map(({ value }) => value);
   const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
-  if (wanted.refuseTruncated !== undefined) refuseTruncated(outputs, model, pathOf, wanted.refuseTruncated);
+  const served = await inferEvery(model, items, options, pathOf);
+  const outputs = served.map(({ value }) => value);
   tellTruncated(reply, outputs);
   model.definition.jsonDemand?.note((wanted.isJson ?? true) && length === undefined);
   const vectors = outputs.map((output) => {
@@ -87,9 +84,12 @@ export async function embedTexts(
 }
 
 /** @throws {Problem} 422 another side than the model's own, which cannot be chosen. */
-function cutOn({ cut }: TextsToEmbed, { definition: { input } }: ServedModel): "left" | "right" | undefined {
-  if (cut !== "left" || (input.kind === "text" && input.prompts !== undefined)) return cut === "left" ? cut : undefined;
-  throw invalid("truncation_direction", '"right": the model cuts texts at their end', "left");
+function cutOn({ cut, truncate }: TextsToEmbed, { definition: { input } }: ServedModel): "left" | undefined {
+  const isStart = truncate === "START";
+  if (cut !== "left" && !isStart) return undefined;
+  if (input.kind === "text" && input.prompts !== undefined) return "left";
+  const [path, end] = isStart ? ["truncate", '"END"'] : ["truncation_direction", '"right"'];
+  throw invalid(path, `${end}: the model cuts texts at their end`, isStart ? truncate : cut);
 }
 
 /** The field of the model; it may be left out. */

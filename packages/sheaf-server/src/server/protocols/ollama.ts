@@ -126,7 +126,6 @@ function readEmbed(body: unknown, models: Models): TextsToEmbed {
     path: "input",
     dimensions,
     truncate,
-    refuseTruncated: truncate === false ? "false" : undefined,
     tokenLimit: limitOf(options?.num_ctx, "options.num_ctx"),
     isUnit: true,
   };

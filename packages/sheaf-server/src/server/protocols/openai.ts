@@ -26,7 +26,7 @@ import {
   required,
   trueOrFalse,
 } from "./fields.ts";
-import { cutOf, truncateSideOrNot } from "./truncation.ts";
+import { truncateSideOrNot } from "./truncation.ts";
 import { invalid } from "../../problems/problem.ts";
 import { inferenceHeaders } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
@@ -126,7 +126,7 @@ function readEmbeddings(body: unknown): Embeddings {
     dimensions,
     prompt,
     user,
-    ...cutOf(truncate),
+    truncate,
     isUnit: normalized === true,
     isJson: !isBase64,
     isBase64,

@@ -12,7 +12,7 @@ import { invalid, Problem } from "../../problems/problem.ts";
 import type { Kind } from "./fields.ts";
 import { promptOf, withPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
-import { checkTokenLimit, refuseTruncated, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
+import { checkTokenLimit, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
 
 /** A request for an order of texts, as its route has read it. */
 export interface TextsToRank {
@@ -68,13 +68,12 @@ export async function rankTexts<Wanted extends TextsToRank>(
   const isPair = model.definition.input.kind === "text-pair";
   const items = readItems(wanted, model, isPair);
   const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
-  const served = await inferEvery(model, items, options);
-  const outputs = served.map(({ value }) => value);
   const pathOf = (index: number): string => {
     if (isPair) return wanted.pathOf(index);
     return index === 0 ? "query" : wanted.pathOf(index - 1);
   };
-  if (wanted.truncate === false) refuseTruncated(outputs, model, pathOf);
+  const served = await inferEvery(model, items, options, pathOf);
+  const outputs = served.map(({ value }) => value);
   tellTruncated(reply, outputs);
   const scores = isPair ? outputs.map((output) => scoreOf(output, wanted.isRaw === true)) : similarities(outputs);
   const ranks = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score);

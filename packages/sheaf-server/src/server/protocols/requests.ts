@@ -9,14 +9,19 @@ import { problemFor } from "../../http/replies.ts";
 
 type Settled = PromiseSettledResult<Served>[];
 
-/** A request of one item. @throws {Problem} where it fails. */
-export async function inferOne(model: ServedModel, item: unknown, options: InferOptions): Promise<Served> {
+/** A request of one item; `path` is that of its text. @throws {Problem} where it fails. */
+export async function inferOne(
+  model: ServedModel,
+  item: unknown,
+  options: InferOptions,
+  path?: string,
+): Promise<Served> {
   const startedAtMs = performance.now();
   try {
     const served = await runAs(options, loadOf(model, [item]), (asked) => model.infer(item, asked));
+    refuseTruncated([served], model, options, () => path);
     const totalMs = performance.now() - startedAtMs;
     model.statistics.answered({ items: served.batchSize === 0 ? 0 : 1, totalMs, queueMs: served.queueMs });
-    if (isRefused(served, model, options)) throw tooLong(served, model);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
@@ -36,24 +41,32 @@ export async function inferEach(
     const outcomes = await runAs(options, loadOf(model, items), run, (all) => all);
     const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     answered(model, startedAtMs, served);
-    return outcomes.map((outcome) =>
-      outcome.status === "fulfilled" && isRefused(outcome.value, model, options)
-        ? { status: "rejected", reason: tooLong(outcome.value, model) }
-        : outcome,
-    );
+    return outcomes.map((outcome) => {
+      if (outcome.status === "rejected") return outcome;
+      try {
+        refuseTruncated([outcome.value], model, options, () => undefined);
+        return outcome;
+      } catch (reason) {
+        return { status: "rejected", reason };
+      }
+    });
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
   }
 }
 
-/** A request of several items, also more than the queue holds, that fails with the first of them. @throws {Problem} */
+/**
+ * A request of several items, also more than the queue holds, that fails with the first of them. `pathOf` gives the path of an
+ * item's text. @throws {Problem}
+ */
 export async function inferEvery(
   model: ServedModel,
   items: readonly unknown[],
   options: InferOptions,
+  pathOf: (index: number) => string,
 ): Promise<Served[]> {
   // One item needs none of the bookkeeping of a list.
-  if (items.length === 1) return [await inferOne(model, items[0], options)];
+  if (items.length === 1) return [await inferOne(model, items[0], options, pathOf(0))];
   const startedAtMs = performance.now();
   const { queueMaxSize, requestTimeoutMs } = model.settings;
   try {
@@ -62,21 +75,32 @@ export async function inferEvery(
         ? inferLongList(model, items, { ...asked, timeoutMs: asked.timeoutMs ?? requestTimeoutMs })
         : model.inferAll(items, asked);
     const served = (await runAs(options, loadOf(model, items), run, (all) => all)).map(valueOf);
+    refuseTruncated(served, model, options, pathOf);
     answered(model, startedAtMs, served);
-    const index = served.findIndex((one) => isRefused(one, model, options));
-    if (index >= 0) throw tooLong(served[index]!, model, `Input ${index}`);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs, options);
   }
 }
 
-/** Whether a text was cut that must not be; a caller who says so reads the result itself. */
-const isRefused = ({ value }: Served, { settings }: ServedModel, { truncate }: InferOptions): boolean =>
-  !settings.autoTruncate && truncate === undefined && isTruncated(value);
-
-const tooLong = ({ value }: Served, { definition: { input } }: ServedModel, what = "The text"): Problem =>
-  new Problem("INVALID_INPUT", `${what} ${excessOf(value, input)}, and AUTO_TRUNCATE is false.`);
+/**
+ * A worker counts the tokens of a text: only its result tells that it was cut. `pathOf` gives undefined where the reply has one text.
+ * @throws {Problem} 422 naming the first text that was cut and must not be
+ */
+function refuseTruncated(
+  served: readonly Served[],
+  { definition: { input }, settings }: ServedModel,
+  { truncate }: InferOptions,
+  pathOf: (index: number) => string | undefined,
+): void {
+  const isAllowed = truncate === undefined ? settings.autoTruncate : truncate !== false && truncate !== "NONE";
+  const index = isAllowed ? -1 : served.findIndex(({ value }) => isTruncated(value));
+  if (index < 0) return;
+  const path = pathOf(index);
+  const reason = truncate === undefined ? "AUTO_TRUNCATE is false" : `truncate is ${JSON.stringify(truncate)}`;
+  const message = `${path ?? "The text"} ${excessOf(served[index]!.value, input)}, and ${reason}.`;
+  throw new Problem("INVALID_INPUT", message, { param: path });
+}
 
 function loadOf({ definition }: ServedModel, items: readonly unknown[]): Load {
   const weigh = definition.weigh as ((item: unknown) => number) | undefined;

@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
+import type { Truncate } from "../../http/call-options.ts";
 import { Type, type OptionalSchema } from "../../http/schema/json-schema.ts";
 import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import type { ServedModel } from "../models/served-model.ts";
-import { excessOf, isTruncated } from "../codec/outputs.ts";
-import { invalid, Problem } from "../../problems/problem.ts";
-import type { TextsToEmbed } from "./embed-texts.ts";
+import { isTruncated } from "../codec/outputs.ts";
+import { invalid } from "../../problems/problem.ts";
 import { field, integerFrom, kindOf, oneOf, trueOrFalse, type Field, type Kind } from "./fields.ts";
 
 // Litellm sends it with every request.
@@ -37,16 +37,17 @@ export const truncationOnEitherSide: typeof truncation = {
   truncation_direction: field(direction(["right", "left"]), "Side on which texts that are too long are truncated."),
 };
 
-type Cut = "END" | "START" | "NONE";
-
 const cutWords =
   "Side on which texts that are too long are truncated; NONE refuses them. Default: END, or NONE if AUTO_TRUNCATE is false.";
 
 /** Cohere's field for it. */
-export const truncateSide: Field<Cut | undefined> = field(oneOf("END", "START", "NONE"), cutWords);
+export const truncateSide: Field<Exclude<Truncate, boolean> | undefined> = field(
+  oneOf("END", "START", "NONE"),
+  cutWords,
+);
 
 /** NVIDIA's, which has Cohere's words, and Jina's, which is true or false. */
-export const truncateSideOrNot: Field<Cut | boolean | undefined> = field(
+export const truncateSideOrNot: Field<Truncate | undefined> = field(
   kindOf(
     '"END", "START" or "NONE", or true or false',
     (value) => typeof value === "boolean" || value === "END" || value === "START" || value === "NONE",
@@ -54,34 +55,6 @@ export const truncateSideOrNot: Field<Cut | boolean | undefined> = field(
   ),
   `${cutWords} true is END and false NONE.`,
 );
-
-/** What these words ask of the texts. */
-export function cutOf(wanted: Cut | boolean | undefined): Pick<TextsToEmbed, "cut" | "truncate" | "refuseTruncated"> {
-  const isRefused = wanted === "NONE" || wanted === false;
-  return {
-    cut: wanted === "START" ? "left" : undefined,
-    truncate: wanted === undefined ? undefined : !isRefused,
-    refuseTruncated: isRefused ? JSON.stringify(wanted) : undefined,
-  };
-}
-
-/**
- * A worker counts the tokens of a text: only its results tell that one was cut. `pathOf` names the text of a result, `truncate`
- * is the field as the caller has it.
- * @throws {Problem} 422 naming the first text that was cut
- */
-export function refuseTruncated(
-  outputs: readonly unknown[],
-  { definition: { input } }: ServedModel,
-  pathOf: (index: number) => string,
-  truncate = "false",
-): void {
-  const index = outputs.findIndex(isTruncated);
-  if (index < 0) return;
-  const path = pathOf(index);
-  const message = `${path} ${excessOf(outputs[index], input)}, and truncate is ${truncate}.`;
-  throw new Problem("INVALID_INPUT", message, { param: path });
-}
 
 /** Says in a reply's header how many of its texts were cut: few of the imitated APIs have a field for it. */
 export function tellTruncated(reply: FastifyReply, outputs: readonly unknown[]): void {

@@ -78,15 +78,21 @@ test("a text of too many tokens is cut on the side that the caller names, or ref
   const model = noting({});
   const server = await serving(t, [model], { warmupBatches: 0, autoTruncate: false });
   const long = "a text that is long";
-  for (const [path, body] of [
-    ["/infer", { input: long }],
-    ["/embed", { inputs: long }],
-    ["/v1/embeddings", { model: "noting", input: ["x", long] }],
+  for (const [path, body, refused] of [
+    ["/infer", { input: long }, "The text"],
+    ["/embed", { inputs: long }, "inputs"],
+    ["/v1/embeddings", { model: "noting", input: ["x", long] }, "input[1]"],
+    ["/rerank", { query: long, texts: ["x"] }, "query"],
   ] as const) {
     const { status, text } = await server.post(path, body);
     assert.equal(status, 422, path);
-    assert.match(text, /has more than 9 tokens, and AUTO_TRUNCATE is false/);
+    assert.ok(text.includes(`"${refused} has more than 9 tokens, and AUTO_TRUNCATE is false."`), text);
   }
+  const several = await server.post("/infer", { inputs: ["x", long] });
+  assert.equal(several.json.outputs[1].error.message, "The text has more than 9 tokens, and AUTO_TRUNCATE is false.");
+  const statistics = await server.get("/v2/models/noting/stats");
+  const { success, fail } = statistics.json.model_stats[0].inference_stats;
+  assert.deepEqual([success.count, fail.count], [1, 4]);
   assert.equal((await server.post("/embed", { inputs: long, truncate: true })).status, 200);
   model.items.length = 0;
   const left = { inputs: long, truncate: true, truncation_direction: "Left" };

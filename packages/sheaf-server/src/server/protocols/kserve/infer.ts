@@ -38,7 +38,7 @@ export async function inferTensors(
   const { id } = header;
   if (id !== undefined && typeof id !== "string") throw malformed(`id must be a text, got ${describe(id)}.`);
   const asked = withParameters(options, header["parameters"], settings.requestTimeoutMs);
-  const served = await inferEvery(model, itemsOf(model, values, count), asked);
+  const served = await inferEvery(model, itemsOf(model, values, count), asked, (index) => `Input ${index}`);
   const results = served.map(({ value }) => value);
   const outputs = wanted.map((output) => ({
     value: resultTensor(definition.output, output.tensor, results),

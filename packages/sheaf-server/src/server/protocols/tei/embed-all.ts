@@ -12,7 +12,7 @@ import { invalid, Problem } from "../../../problems/problem.ts";
 import { oneOrMoreTexts, vectorJson } from "../embed-texts.ts";
 import { field, modelThat, object, required } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
-import { refuseTruncated, tellTruncated, truncation } from "../truncation.ts";
+import { tellTruncated, truncation } from "../truncation.ts";
 
 type Tensors = ModelOutput & { readonly kind: "tensors" };
 
@@ -59,9 +59,8 @@ export async function embedAll(models: Models, request: FastifyRequest, reply: F
     throw invalid("inputs", `an array of at most ${settings.maxInputs} texts (MAX_INPUTS)`, inputs);
   const pathOf = (index: number): string => (Array.isArray(inputs) ? `inputs[${index}]` : "inputs");
   const items = texts.map((text, index) => model.parse(text, pathOf(index)));
-  const served = await inferEvery(model, items, { ...callOptionsOf(request, settings), truncate });
+  const served = await inferEvery(model, items, { ...callOptionsOf(request, settings), truncate }, pathOf);
   const outputs = served.map(({ value }) => value);
-  if (truncate === false) refuseTruncated(outputs, model, pathOf);
   tellTruncated(reply, outputs);
   const bare: Tensors = { ...(definition.output as Tensors), isBare: true };
   const rows = commaSeparated(outputs.map((output) => outputJson(output, bare)));

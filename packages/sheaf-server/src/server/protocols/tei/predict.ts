@@ -11,7 +11,7 @@ import type { Models } from "../../models/models.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { field, integerFrom, modelThat, object, readLater, required, trueOrFalse } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
-import { refuseTruncated, tellTruncated, truncation } from "../truncation.ts";
+import { tellTruncated, truncation } from "../truncation.ts";
 
 /** Whether a model gives labels of texts. */
 export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
@@ -114,12 +114,9 @@ export async function predict(models: Models, request: FastifyRequest, reply: Fa
   const wanted = readPredict(jsonOf(request.body, models.settings));
   const model = models.take(wanted.name, "model", classifies);
   const items = readItems(wanted, model);
-  const served = await inferEvery(model, items, {
-    ...callOptionsOf(request, model.settings),
-    truncate: wanted.truncate,
-  });
+  const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
+  const served = await inferEvery(model, items, options, wanted.pathOf);
   const outputs = served.map(({ value }) => value);
-  if (wanted.truncate === false) refuseTruncated(outputs, model, wanted.pathOf);
   tellTruncated(reply, outputs);
   const predictions = outputs.map((output) => predictionsOf(output, model, wanted));
   const body = wanted.isSingle && !wanted.isOfHub ? predictions[0] : predictions;

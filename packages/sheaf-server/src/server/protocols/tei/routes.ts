@@ -74,7 +74,6 @@ function readEmbed(body: unknown): TextsToEmbed {
     prompt: { path: "prompt_name", name },
     cut: truncation_direction,
     truncate,
-    refuseTruncated: truncate === false ? "false" : undefined,
     isUnit: normalize,
   };
 }
