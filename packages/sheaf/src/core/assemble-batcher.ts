@@ -82,7 +82,7 @@ export function assembleBatcher<In, Out>(
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
     entrance.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
-  if (learned !== undefined) dispatcher.learners.push(learned.watching(dispatcher, queue, maxBatchSize));
+  if (learned !== undefined) dispatcher.learners.push(learned.watching(dispatcher, queue, throttle, overload, maxBatchSize));
   dispatcher.learners.push(caution);
   // In this order: a policy and a subscriber see what the batch has taught.
   dispatcher.observers.push(decisions, statistics, demand, subscribers);

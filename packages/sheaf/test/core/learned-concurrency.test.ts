@@ -1,13 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, type Batcher, type BatcherOptions, type BatchRecord } from "../../dist/index.js";
-import { LearnedConcurrency } from "../../dist/core/dispatch/learned-concurrency.js";
+import {
+  createBatcher,
+  greedy,
+  type BatchContext,
+  type Batcher,
+  type BatcherOptions,
+  type BatchRecord,
+} from "../../dist/index.js";
+import { LearnedConcurrency, type AtTheEnd } from "../../dist/core/dispatch/learned-concurrency.js";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** A service that works on `places` runs side by side; more than that share the places equally. A run of n takes 10 + n ms alone. */
 class Service {
   places: number;
+  factor = 1;
   most = 0;
   readonly #clock: VirtualClock;
   #runs: { leftMs: number; resolve: () => void }[] = [];
@@ -22,7 +30,7 @@ class Service {
   run(size: number): Promise<void> {
     return new Promise((resolve) => {
       this.#advance();
-      this.#runs.push({ leftMs: 10 + size, resolve });
+      this.#runs.push({ leftMs: this.factor * (10 + size), resolve });
       this.most = Math.max(this.most, this.#runs.length);
       this.#arm();
     });
@@ -56,14 +64,19 @@ interface Trial {
   readonly forMs?: number;
   readonly options?: BatcherOptions<number, number>;
   readonly during?: (batcher: Batcher<number, number>, service: Service, clock: VirtualClock) => void;
+  /** Called at the end of the seventh run. */
+  readonly pause?: (context: BatchContext, clock: VirtualClock) => void;
 }
 
 /** Poisson calls before such a service, in batches of at most 10. Gives the batcher at the end of the calls, and the most in flight. */
-async function callFor({ places, perS, forMs = 5000, options = {}, during }: Trial) {
+async function callFor({ places, perS, forMs = 5000, options = {}, during, pause }: Trial) {
   const clock = virtualClock();
   const service = new Service(clock, places);
-  const run = async (items: number[]): Promise<number[]> => {
+  let ended = 0;
+  const run = async (items: number[], context: BatchContext): Promise<number[]> => {
     await service.run(items.length);
+    // Just before the number would be looked at for the first time.
+    if (++ended === 7) pause?.(context, clock);
     return items;
   };
   const batcher = createBatcher<number, number>(run, { clock, maxBatchSize: 10, ...options });
@@ -142,9 +155,10 @@ test("a service that loses half of its places, or gains as many, is followed", a
     lost.numbers.slice(-10).every((number) => number <= 3),
     `${lost.numbers}`,
   );
-  const gained = await callFor({ places: 4, perS: 3500, forMs: 6000, during: places(8) });
+  // It is overloaded meanwhile, so that only the probes after growing pauses find the new places.
+  const gained = await callFor({ places: 4, perS: 3500, forMs: 9000, during: places(8) });
   assert.ok(
-    gained.numbers.slice(-10).some((number) => number >= 7),
+    gained.numbers.slice(-20).some((number) => number >= 7),
     `${gained.numbers}`,
   );
 });
@@ -166,11 +180,13 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
   ...part,
 });
 
+const pressed: AtTheEnd = { isShort: true, isPressed: true, isPaused: false, isOverloaded: false };
+
 /** Runs one after the other, with every slot taken, a full batch waiting, and no run longer than the others. */
-function press(learned: LearnedConcurrency, runs: number, startAtMs: number): number {
+function press(learned: LearnedConcurrency, runs: number, startAtMs: number, now: AtTheEnd = pressed): number {
   let atMs = startAtMs;
   for (let run = 0; run < runs; run++) {
-    learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, true, true);
+    learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, now);
     atMs += 20;
   }
   return atMs;
@@ -183,18 +199,17 @@ test("a run that fails halves the number, down to what it began with, and for a 
   const laterMs = press(learned, 60, atMs);
   const before = learned.limit;
   assert.ok(before >= 32, `${before}`);
-  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 20, true, true);
+  learned.failed({ startedAtMs: laterMs }, laterMs + 20);
   assert.equal(learned.limit, before / 2);
   assert.equal(learned.cause, "failure");
   // Those that failed with it began under the old number.
-  learned.ended(record({ startedAtMs: laterMs, outcome: "error" }), laterMs + 21, true, true);
+  learned.failed({ startedAtMs: laterMs }, laterMs + 21);
   assert.equal(learned.limit, before / 2);
   const quietMs = press(learned, 2000, laterMs + 30);
   assert.equal(learned.limit, before / 2, "no probing for a minute");
   press(learned, 2000, quietMs + 30_000);
   assert.ok(learned.limit > before / 2, `${learned.limit}`);
-  for (let failed = 0; failed < 20; failed++)
-    learned.ended(record({ startedAtMs: 1e6 + failed, outcome: "error" }), 1e6 + failed, true, true);
+  for (let failed = 0; failed < 20; failed++) learned.failed({ startedAtMs: 1e6 + failed }, 1e6 + failed);
   assert.equal(learned.limit, 4, "what it began with is safe");
 });
 
@@ -202,26 +217,226 @@ test("a batch whose items were put back says nothing about the number", () => {
   const learned = new LearnedConcurrency();
   const atMs = press(learned, 8, 0);
   for (let run = 0; run < 20; run++)
-    learned.ended(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, true, true);
+    learned.ended(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, pressed);
   assert.equal(learned.limit, 8);
   assert.equal(learned.cause, "demand");
 });
+
+/** A batcher whose number has risen to 16 or more, and then `act` ends one of its runs. */
+async function withSixteen(
+  options: BatcherOptions<number, number>,
+  act: (context: BatchContext, items: number[]) => unknown,
+) {
+  const clock = virtualClock();
+  let item = 0;
+  let acting: number | null | undefined;
+  const run = async (items: number[], context: BatchContext): Promise<number[]> => {
+    await clock.sleep(20);
+    if (acting === undefined) return items;
+    acting ??= context.batchId;
+    if (acting === context.batchId) await act(context, items);
+    return items;
+  };
+  const batcher = createBatcher<number, number>(run, { clock, maxBatchSize: 10, policy: greedy(), ...options });
+  const callUntil = async (isEnough: () => boolean): Promise<void> => {
+    const call = (): void => {
+      if (isEnough()) return;
+      while (batcher.stats().queued < 100) void batcher(item++).catch(() => undefined);
+      clock.at(clock.now() + 1, call);
+    };
+    call();
+    await clock.idle();
+  };
+  await callUntil(() => batcher.stats().concurrency!.now >= 16);
+  const before = batcher.stats().concurrency!.now;
+  acting = null;
+  const { batches } = batcher.stats();
+  await callUntil(() => batcher.stats().batches > batches);
+  return { before, after: batcher.stats().concurrency! };
+}
+
+const failures: Record<string, [BatcherOptions<number, number>, (context: BatchContext, items: number[]) => unknown]> =
+  {
+    "that is rejected": [{}, () => Promise.reject(new Error("no"))],
+    "that is rejected after it answered an item": [
+      {},
+      (context) => {
+        context.answer(0, 1);
+        throw new Error("no");
+      },
+    ],
+    "that exceeds runTimeoutMs": [{ runTimeoutMs: 100 }, () => new Promise(() => undefined)],
+    "that exceeds runTimeoutMs after it answered an item": [
+      { runTimeoutMs: 100 },
+      (context) => {
+        context.answer(0, 1);
+        return new Promise(() => undefined);
+      },
+    ],
+    "whose parts all pass": [
+      { onBatchError: "bisect" },
+      (_, items) => (items.length === 10 ? Promise.reject(new Error("busy")) : undefined),
+    ],
+  };
+for (const [name, [options, act]] of Object.entries(failures)) {
+  test(`a run ${name} halves the number`, async () => {
+    const { before, after } = await withSixteen(options, act);
+    assert.deepEqual(after, { now: Math.round(before / 2), cause: "failure" });
+  });
+}
+
+test("a bisected batch that had bad items says nothing about the number", async () => {
+  let bad: number | undefined;
+  const { before, after } = await withSixteen({ onBatchError: "bisect" }, (_, items) => {
+    bad ??= items[0];
+    if (items.includes(bad!)) throw new Error("bad");
+  });
+  assert.ok(after.now >= before && after.cause !== "failure", JSON.stringify(after));
+});
+
+test("during a pause the number stays", () => {
+  const learned = new LearnedConcurrency();
+  press(learned, 2000, 0, { ...pressed, isPaused: true });
+  assert.equal(learned.limit, 4);
+  press(learned, 8, 40_000);
+  assert.ok(learned.limit > 4);
+});
+
+test("a pause that a run asks for freezes the number until it ends", async () => {
+  const numbers: number[] = [];
+  let endsAtMs = -Infinity;
+  await callFor({
+    places: 40,
+    perS: 8000,
+    forMs: 500,
+    during: (batcher, _, clock) => {
+      batcher.subscribe(() => {
+        if (clock.now() < endsAtMs) numbers.push(batcher.stats().concurrency!.now);
+      });
+    },
+    pause: (context, clock) => {
+      context.pause(200);
+      endsAtMs = clock.now() + 200;
+    },
+  });
+  assert.ok(numbers.length >= 3, `${numbers}`);
+  assert.equal(new Set(numbers).size, 1, `${numbers}`);
+});
+
+test("under standing overload the number stays where more runs at once would not do more", async () => {
+  const shown: number[] = [];
+  const { service } = await callFor({
+    places: 4,
+    perS: 3000,
+    forMs: 5000,
+    during: (batcher, _, clock) => {
+      for (let atMs = 0; atMs < 5000; atMs += 10)
+        clock.at(atMs, () => {
+          const { overload, concurrency } = batcher.stats();
+          if (overload !== null && overload !== undefined) shown.push(concurrency!.now);
+        });
+    },
+  });
+  assert.ok(shown.length > 200, `overload at ${shown.length} looks`);
+  const changes = shown.filter((number, i) => i > 0 && number !== shown[i - 1]);
+  assert.ok(changes.length <= 16 && shown.every((number) => number >= 4), `${shown[0]} ${changes}`);
+  assert.ok(service.most <= 8, `${service.most}`);
+});
+
+test("under standing overload no lower number is tried", () => {
+  for (const isOverloaded of [false, true]) {
+    const learned = new LearnedConcurrency();
+    const causes = new Set<string>();
+    for (let run = 0; run < 1000; run++) {
+      // Two places, and every run meets as many as there may be.
+      const inFlight = learned.limit;
+      learned.ended(record({ startedAtMs: 100 * run, runMs: 10 * inFlight, inFlight }), 100 * run + 50, {
+        ...pressed,
+        isOverloaded,
+      });
+      causes.add(learned.cause);
+    }
+    assert.equal(causes.has("probe"), !isOverloaded, [...causes].join(" "));
+  }
+});
+
+test("under standing overload the number rises while runs do not get longer, or it would last", () => {
+  const learned = new LearnedConcurrency();
+  press(learned, 200, 0, { ...pressed, isOverloaded: true });
+  assert.ok(learned.limit >= 32, `${learned.limit}`);
+});
+
+test("under standing overload the number falls where fewer runs at once would do more", () => {
+  const learned = new LearnedConcurrency();
+  let nowMs = 0;
+  const press16 = (places: number, runs: number, isOverloaded: boolean): void => {
+    for (let run = 0; run < runs; run++) {
+      const inFlight = learned.limit * (1 - 0.3 * (run % 2));
+      const runMs = inFlight <= places ? 20 : (20 * inFlight * (1 + 0.1 * (inFlight - places))) / places;
+      learned.ended(record({ startedAtMs: nowMs, runMs, inFlight }), nowMs + runMs, { ...pressed, isOverloaded });
+      nowMs += runMs;
+    }
+  };
+  press16(16, 100, false);
+  const before = learned.limit;
+  press16(8, 200, true);
+  assert.ok(before >= 14 && learned.limit <= 11, `${before}, then ${learned.limit}`);
+});
+
+test("what did not pay is tried again after longer and longer pauses", () => {
+  const learned = new LearnedConcurrency();
+  const rises: number[] = [];
+  let nowMs = 0;
+  for (let run = 0; run < 6000; run++) {
+    const before = learned.limit;
+    // Four places: the mean in flight wanders, as in a stream of calls.
+    const inFlight = before * (0.7 + 0.3 * ((run % 7) / 6));
+    const runMs = 5 * Math.max(4, inFlight);
+    learned.ended(record({ startedAtMs: nowMs, runMs, inFlight }), nowMs + runMs, pressed);
+    nowMs += runMs;
+    if (learned.limit > before) rises.push(run);
+  }
+  const gaps = rises.slice(1).map((run, i) => run - rises[i]!);
+  assert.ok(rises.length >= 4, `${rises}`);
+  assert.ok(gaps.at(-1)! >= 4 * Math.min(...gaps) && rises.length < 40, `${rises}`);
+});
+
+for (const [name, factor] of [
+  ["slower", 4],
+  ["faster", 0.25],
+] as const) {
+  test(`a service that becomes ${name} keeps its number within the bounds`, async () => {
+    const { numbers } = await callFor({
+      places: 8,
+      perS: factor > 1 ? 800 : 2000,
+      forMs: 6000,
+      during: (_, service, clock) => clock.at(2000, () => (service.factor = factor)),
+    });
+    const settled = numbers.slice(-20);
+    assert.ok(
+      settled.every((number) => number <= 16),
+      `${numbers}`,
+    );
+  });
+}
 
 test("it never leaves 1 to 256, whatever the runs look like", () => {
   const random = seededRandom(5);
   for (let seed = 0; seed < 20; seed++) {
     const learned = new LearnedConcurrency();
-    for (let run = 0; run < 500; run++) {
+    for (let run = 0; run < 300; run++) {
       const startedAtMs = 20 * run;
       const runMs = random() < 0.1 ? 0 : 20 * random() ** 3 * learned.limit;
       const inFlight = 1 + random() * learned.limit;
-      const outcome = random() < 0.01 ? "error" : "ok";
-      learned.ended(
-        record({ startedAtMs, runMs, size: 1 + Math.floor(random() * 10), inFlight, outcome }),
-        startedAtMs + runMs,
-        random() < 0.9,
-        random() < 0.7,
-      );
+      const endedAtMs = startedAtMs + runMs;
+      if (random() < 0.01) learned.failed({ startedAtMs }, endedAtMs);
+      else
+        learned.ended(record({ startedAtMs, runMs, size: 1 + Math.floor(random() * 10), inFlight }), endedAtMs, {
+          isShort: random() < 0.9,
+          isPressed: random() < 0.7,
+          isPaused: random() < 0.1,
+          isOverloaded: random() < 0.2,
+        });
       assert.ok(Number.isInteger(learned.limit) && learned.limit >= 1 && learned.limit <= 256, `${learned.limit}`);
     }
   }

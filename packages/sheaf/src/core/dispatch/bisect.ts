@@ -164,7 +164,7 @@ export class Bisector<In, Out> {
       runMs: handle.runMs ?? nowMs - run.beganAtMs,
       outcome: "ok",
     };
-    for (const learner of this.#dispatcher.learners) learner.learn(part, nowMs);
+    for (const learner of this.#dispatcher.learners) learner.learn(part, nowMs, false);
   }
 }
 

@@ -21,7 +21,8 @@ export interface BatchObserver {
 
 /** Gets each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
 export interface Learner {
-  learn(run: RunFacts, nowMs: number): void;
+  /** `hasFailed`: the run itself did, rather than some of its items, and they were not put back. */
+  learn(run: RunFacts, nowMs: number, hasFailed: boolean): void;
 }
 
 /** The batch function, or the run of an executor. */
@@ -259,7 +260,7 @@ export class Dispatcher<In, Out> {
       // An entry could not be read: a Proxy, or a getter that throws.
       this.restFailed(run, error);
     }
-    this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok");
+    this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok", false);
     this.#end(run, nowMs);
   }
 
@@ -268,18 +269,22 @@ export class Dispatcher<In, Out> {
     this.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
-      this.#record(run, nowMs, "refused", error);
+      this.#record(run, nowMs, "refused", false, error);
       this.putBack(run, error);
     } else {
-      if (!run.abandoned && this.#bisector?.mayBisect(error) === true) {
-        await this.#bisector.bisect(run, error);
+      const isBisected = !run.abandoned && this.#bisector?.mayBisect(error) === true;
+      if (isBisected) {
+        await this.#bisector!.bisect(run, error);
         nowMs = this.#settings.clock.now();
       } else {
         this.#measured(run, nowMs);
         this.restFailed(run, error);
       }
       const isRefused = run.isPutBack && !run.abandoned;
-      this.#record(run, nowMs, isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error", error);
+      // Items are to blame where a bisection told them from others.
+      const isOfItems = isBisected && !run.abandoned && run.passedItems > 0 && run.failedItems > 0;
+      const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
+      this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
     }
     this.#end(run, nowMs);
   }
@@ -333,9 +338,9 @@ export class Dispatcher<In, Out> {
     return nowMs > startedAtMs ? (this.together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
   }
 
-  #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
+  #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error?: unknown): void {
     const record = run.record(nowMs, this.meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
-    for (const learner of this.learners) learner.learn(record, nowMs);
+    for (const learner of this.learners) learner.learn(record, nowMs, hasFailed);
     for (const observer of this.observers) observer.observe(record, nowMs);
   }
 }

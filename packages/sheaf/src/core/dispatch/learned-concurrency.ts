@@ -37,6 +37,18 @@ const longestInterval = 16;
 /** A shorter run has no proportions: the clock's resolution. */
 const shortestMs = 0.5;
 
+/** How it is when a run ends. */
+export interface AtTheEnd {
+  /** No slot is free, and an item waits. */
+  readonly isShort: boolean;
+  /** No slot is free, and a full batch waits. */
+  readonly isPressed: boolean;
+  /** Nothing is dispatched for a while: the number stays. */
+  readonly isPaused: boolean;
+  /** Overload stands: as full batches wait with any number, no lower one is tried, and the number falls only where fewer do more. */
+  readonly isOverloaded: boolean;
+}
+
 /**
  * Learns how many batches may be in flight, from runs alone. It climbs only while full batches wait and no slot is free, as long as
  * runs do not get longer, and falls when they wait for each other on the other side.
@@ -70,48 +82,55 @@ export class LearnedConcurrency {
   }
 
   /** Learns from the runs of a dispatcher. */
-  watching(dispatcher: { readonly inFlight: number }, queue: { readonly size: number }, maxBatchSize: number): Learner {
+  watching(
+    dispatcher: { readonly inFlight: number },
+    queue: { readonly size: number },
+    throttle: { readonly resumesAtMs: number },
+    overload: { readonly beganAtMs: number | undefined } | undefined,
+    maxBatchSize: number,
+  ): Learner {
     return {
-      learn: (run, nowMs) => {
+      learn: (run, nowMs, hasFailed) => {
+        if (hasFailed) return this.failed(run, nowMs);
         const isTaken = dispatcher.inFlight >= this.limit;
-        this.ended(run, nowMs, isTaken && queue.size > 0, isTaken && queue.size >= maxBatchSize);
+        this.ended(run, nowMs, {
+          isShort: isTaken && queue.size > 0,
+          isPressed: isTaken && queue.size >= maxBatchSize,
+          isPaused: throttle.resumesAtMs > nowMs,
+          isOverloaded: overload?.beganAtMs !== undefined,
+        });
       },
     };
   }
 
-  /** A batch ended, or a part of a bisected one passed. No slot is free, and `isShort`: an item waits, `isPressed`: a full batch does. */
-  ended(
-    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts,
-    nowMs: number,
-    isShort: boolean,
-    isPressed: boolean,
-  ): void {
+  /** A batch ended, or a part of a bisected one passed. */
+  ended({ startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts, nowMs: number, now: AtTheEnd): void {
     // Bad items say nothing about the number in flight; the parts without them have been counted.
-    if (outcome === "refused" || outcome === "partial") return;
+    if (outcome !== "ok" || !(runMs >= shortestMs)) return;
     // Began under another limit, it tells what runs cost but not how it goes now.
     const isOwn = startedAtMs >= this.#changedAtMs;
-    if (outcome === "error") return this.#failed(nowMs, isOwn);
-    if (!(runMs >= shortestMs)) return;
     this.#total++;
     this.contention.observe(inFlight, weights?.sum || size, runMs);
     if (!isOwn) return;
     this.#runs++;
-    if (isPressed) this.#pressed++;
-    if (isShort) this.#short++;
+    if (now.isPressed) this.#pressed++;
+    if (now.isShort) this.#short++;
     if (inFlight > 1.05) this.#crowded++;
     this.#pause--;
     this.#look--;
-    if (--this.#lookAgain > 0) return;
+    if (--this.#lookAgain > 0 || now.isPaused) return;
     // Runs that meet no other have nothing to tell.
-    if (this.#short + this.#crowded > 0) this.#decide(nowMs);
+    if (this.#short + this.#crowded > 0) this.#decide(nowMs, now.isOverloaded);
     this.#lookAgain = Math.ceil(this.#interval);
     this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
   }
 
-  #failed(nowMs: number, isOwn: boolean): void {
+  /** A run was rejected and not put back, or exceeded runTimeoutMs. */
+  failed({ startedAtMs }: Pick<RunFacts, "startedAtMs">, nowMs: number): void {
     this.#quietEndsAtMs = nowMs + afterFailureMs;
-    // What a batcher had before it learned anything is safe.
-    if (isOwn && this.limit > this.#start) this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
+    // Of several that fail together only the first counts. What a batcher had before it learned anything is safe.
+    if (startedAtMs >= this.#changedAtMs && this.limit > this.#start)
+      this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
   }
 
   #set(limit: number, cause: ConcurrencyCause, nowMs: number): void {
@@ -125,7 +144,7 @@ export class LearnedConcurrency {
     this.#interval = Math.max(2, next / 4);
   }
 
-  #decide(nowMs: number): void {
+  #decide(nowMs: number, isOverloaded: boolean): void {
     const { limit } = this;
     const contention = this.contention;
     const fit = contention.fit(limit);
@@ -135,7 +154,9 @@ export class LearnedConcurrency {
     const most = isPressed ? mostPressed : mostAtEase;
     const target = targetOf(fit, size, most);
     const isKnown = contention.most > apart * contention.least;
-    if (isKnown && limit > nearEnough * target) {
+    const cost = elasticity(fit, limit, size);
+    const mayFall = !isOverloaded || cost > 1 || this.#probed === limit;
+    if (isKnown && limit > nearEnough * target && mayFall) {
       if (this.#probed === limit) this.#probeFailed();
       return this.#set(Math.max(target, limit / 2), "queue", nowMs);
     }
@@ -145,13 +166,13 @@ export class LearnedConcurrency {
       this.#before = 0;
       if (target >= 0.9 * before) return this.#set(before, "demand", nowMs);
     }
-    const cost = elasticity(fit, limit, size);
     // Up to the number that it began with, any item that waits will do: a fall that was wrong must not last.
     const mayRise = isPressed || (limit < this.#start && this.#short > pressedShare * this.#runs);
     const highest = isPressed ? mostConcurrency : this.#start;
     // Where no run has met clearly fewer, the places found are only the most that there can be.
     const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
     if (
+      !isOverloaded &&
       !(isPressed && cost < nearlyFree) &&
       limit > 1 &&
       isOpen &&
