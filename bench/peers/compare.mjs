@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { loadMlp, runMlp } from "../../packages/sheaf-server/dist/runners/mlp-worker.js";
 import { machine } from "../lib/machine.mjs";
-import { burst, burstRates, closed, keptUp, lone, measure, open, writeRequests } from "./drives.mjs";
+import { burst, burstRates, closed, keptUp, lone, measure, open, overloadOf, writeRequests } from "./drives.mjs";
 import { length } from "./formats.mjs";
 import { install } from "./install.mjs";
 import { drawPictures } from "./pictures.mjs";
@@ -11,7 +11,7 @@ import { startServer } from "./server-process.mjs";
 import { servers } from "./servers.mjs";
 import { versionsOf } from "./versions.mjs";
 
-const drives = ["closed", "open", "burst", "lone"];
+const drives = ["closed", "open", "openBinary", "burst", "overload", "lone"];
 const defaultRates = [100, 300, 600, 1000, 1500, 2000, 2500, 3000, 3500];
 const distinctItems = 16;
 /** Of each format, before anything is measured: a compiler that works while the server serves needs thousands of requests. */
@@ -104,7 +104,14 @@ async function driveServer(name, { seconds, drives, rates }, round, items, expec
     }
     if (drives.includes("lone")) result.lone = told("lone", await run("json", lone));
     if (drives.includes("open")) result.open = await rising("open", rates, (rate) => run("json", open(rate)));
+    if (drives.includes("openBinary") && requests.binary !== undefined)
+      result.openBinary = await rising("open binary", rates, (rate) => run("binary", open(rate)));
     if (drives.includes("burst")) result.burst = await rising("burst", burstRates, (rate) => run("json", burst(rate)));
+    if (drives.includes("overload")) {
+      const most = result.closed?.json ?? (await run("json", closed));
+      result.overload = told("overload", await run("json", overloadOf(most)));
+      result.overload.goodput = result.overload.achievedPerS / most.achievedPerS;
+    }
     return result;
   } finally {
     await server.stop();

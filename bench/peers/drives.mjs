@@ -9,6 +9,10 @@ const timeoutSeconds = 5;
 const warmUpSeconds = 0.5;
 const callers = 64;
 const mostConnections = 1024;
+const overloadConnections = 4096;
+/** Of what the closed loop was answered. */
+const overloadTimes = 4;
+const mostPerS = 20_000;
 const lonePerS = 20;
 const generatorNiceness = -10;
 
@@ -22,7 +26,12 @@ export const burstRates = [300, 600, 1000];
 export const closed = { pattern: "closed", connections: callers };
 export const lone = { pattern: "even", connections: 1, ratePerS: lonePerS };
 export const open = (ratePerS) => ({ pattern: "poisson", connections: mostConnections, ratePerS });
+/** More connections than a server lets in, or those would be what holds the load back. */
+const overload = (ratePerS) => ({ pattern: "poisson", connections: overloadConnections, ratePerS });
 export const burst = (ratePerS) => ({ pattern: "burst", connections: mostConnections, ratePerS });
+
+/** Four times what a server answered in its closed loop, as far as the generator goes. */
+export const overloadOf = ({ achievedPerS }) => overload(Math.min(mostPerS, Math.round(overloadTimes * achievedPerS)));
 
 export const keptUp = ({ sent, ok, offeredPerS, achievedPerS }) =>
   ok >= leastOk * sent && achievedPerS >= leastAchieved * offeredPerS;

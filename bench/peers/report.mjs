@@ -22,7 +22,8 @@ export function reportOf(figures) {
       .map(({ server, failure }) => `**${server} failed**: ${failure.split("\n")[0]}`),
     overview(names, of, plan),
   ];
-  for (const drive of ["open", "burst"]) if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));
+  for (const drive of Object.keys(latencyTitles))
+    if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));
   const [own] = names.filter((name) => name.startsWith("sheaf"));
   const peers = names.filter((name) => !name.startsWith("sheaf"));
   if (own !== undefined && peers.length > 0) sections.push(...ratios(own, peers, of, plan));
@@ -42,8 +43,11 @@ function overview(names, of, { rates, drives }) {
     ["p99 ms there", (run) => run.closed?.json?.latencyMs.p99, 0],
     ["CPU s per 1,000", (run) => run.closed?.json?.cpuSecondsPer1000, 2],
     ["closed binary, req/s", (run) => run.closed?.binary?.achievedPerS, 0],
+    ["p99 ms there", (run) => run.closed?.binary?.latencyMs.p99, 0],
     ["CPU s per 1,000", (run) => run.closed?.binary?.cpuSecondsPer1000, 2],
     ...shown.map((rate) => [`p99 ms at ${rate}/s`, (run) => p99At(run, rate), 1]),
+    ["goodput at 4 ×", (run) => run.overload?.goodput, 2],
+    ["p99 ms there", (run) => run.overload?.latencyMs.p99, 0],
     ["lone p50 ms", (run) => run.lone?.latencyMs.p50, 1],
     ["its run p50 ms", (run) => run.lone?.runMs?.p50, 1],
     ["memory MiB", (run) => run.pssMib, 0],
@@ -54,25 +58,32 @@ function overview(names, of, { rates, drives }) {
   ]);
 }
 
+const latencyTitles = {
+  open:
+    "## Open loop\n\nPoisson arrivals, JSON: p50 / p99 / p99.9 in ms from the moment a request was to leave · CPU s of the server " +
+    "per 1,000 requests. A server that answered less than nine tenths of a rate fell behind, and is not asked for more.",
+  openBinary: "## Open loop, binary\n\nThe same with tensors as bytes.",
+  burst:
+    "## Bursts\n\nJSON, where half a second of every two has three times the mean rate and the rest a third of it.",
+};
+
 function latencies(drive, names, of) {
   const rates = [...new Set(names.flatMap((name) => of(name).flatMap((run) => Object.keys(run[drive] ?? {}))))];
   const cell = (name, rate) => {
     const results = present(of(name).map((run) => run[drive]?.[rate]));
     if (results.length === 0) return "–";
     if (!results.every(keptUp)) return "fell behind";
-    return ["p50", "p99", "p999"]
-      .map((quantile) =>
-        text(
-          results.map(({ latencyMs }) => latencyMs[quantile]),
-          1,
-        ),
-      )
-      .join(" / ");
+    const quantiles = ["p50", "p99", "p999"].map((quantile) =>
+      text(
+        results.map(({ latencyMs }) => latencyMs[quantile]),
+        1,
+      ),
+    );
+    const cpu = results.map(({ cpuSecondsPer1000 }) => cpuSecondsPer1000);
+    return `${quantiles.join(" / ")} · ${text(cpu, 2)}`;
   };
   return [
-    drive === "open"
-      ? "## Open loop\n\nPoisson arrivals, JSON: p50 / p99 / p99.9 in ms from the moment a request was to leave. A server that answered less than nine tenths of a rate fell behind, and is not asked for more."
-      : "## Bursts\n\nThe same, where half a second of every two has three times the mean rate and the rest a third of it.",
+    latencyTitles[drive],
     table([
       ["requests/s", ...names],
       ...rates.sort((a, b) => a - b).map((rate) => [rate, ...names.map((name) => cell(name, rate))]),
@@ -128,14 +139,41 @@ function ratios(name, peers, of, plan) {
         one(peer, (run) => run.pssMib),
       ]),
     ]),
+    ...byRate(name, peers, of, ratio),
   ];
 }
+
+/** Each drive with rates: p50, p99 and CPU to those of each peer at each rate. */
+function byRate(name, peers, of, ratio) {
+  const drives = Object.keys(latencyTitles).filter((drive) => of(name).some((run) => run[drive] !== undefined));
+  const rows = drives.flatMap((drive) =>
+    [...new Set(of(name).flatMap((run) => Object.keys(run[drive] ?? {})))]
+      .sort((a, b) => a - b)
+      .map((rate) => {
+        const kept = (pick) => (run) => {
+          const result = run[drive]?.[rate];
+          return result !== undefined && keptUp(result) ? pick(result) : undefined;
+        };
+        const cells = [
+          ({ latencyMs }) => latencyMs.p50,
+          ({ latencyMs }) => latencyMs.p99,
+          (run) => run.cpuSecondsPer1000,
+        ];
+        const cell = (peer) => cells.map((pick) => ratio(peer, kept(pick))?.toFixed(2) ?? "–").join(" · ");
+        return [`${shortTitles[drive]}, ${rate}/s`, ...peers.map(cell)];
+      }),
+  );
+  return rows.length === 0 ? [] : ["The same by rate: p50 · p99 · CPU.", table([["", ...peers], ...rows])];
+}
+
+const shortTitles = { open: "JSON", openBinary: "binary", burst: "bursts" };
 
 /** How far the figures can be trusted: what else ran, how late the generator sent, and what it took itself. */
 function disturbance(runs) {
   const all = runs.flatMap((run) => [
     ...Object.values(run.closed ?? {}),
     ...Object.values(run.open ?? {}),
+    ...Object.values(run.openBinary ?? {}),
     ...Object.values(run.burst ?? {}),
     ...present([run.lone]),
   ]);
