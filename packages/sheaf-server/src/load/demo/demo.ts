@@ -78,7 +78,9 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     const steady: ActLoad = { pattern: "steady", ratePerS: steadyPerS, durationMs: 0.15 * durationMs };
     const { pid } = executor.instances()[0]!;
     const timer = setTimeout(() => process.kill(pid!, "SIGKILL"), steady.durationMs / 2);
-    const load = await act("batched", batcher("killed"), steady).finally(() => clearTimeout(timer));
+    // Long enough for a new process on a slow machine: the act shows that no call is lost, not how long one waits.
+    const patient = batcher("killed", { timeoutMs: 30_000 });
+    const load = await act("batched", patient, { ...steady, timeoutMs: 31_000 }).finally(() => clearTimeout(timer));
 
     options.onStep("Measuring the cost of batches");
     const calibration = await calibrate(executor, {
@@ -104,6 +106,7 @@ interface ActLoad {
   readonly pattern: "ramp" | "burst" | "steady";
   readonly ratePerS: number;
   readonly durationMs: number;
+  readonly timeoutMs?: number;
 }
 
 async function poisonAct(batcher: Batcher<number, number>): Promise<DemoResult["poison"]> {

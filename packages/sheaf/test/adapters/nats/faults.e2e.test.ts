@@ -125,15 +125,24 @@ test("items that a gone front end had published are not run a second time", { sk
   const lost = natsFrontEnd<number, number>({ connection: gone, headers, queue, ackWaitMs });
   const { worker } = await rig.worker(queue, gate.run, { ackWaitMs });
   await lost.ready();
-  const answers = [1, 2, 3].map((item) => lost(item).catch(() => undefined));
-  await until(() => gate.entered.flat().length > 0 && worker.counts.delivered >= 3, "they are at the worker");
+  let published = 0;
+  // A pause of the machine may cost a message to NATS its answer: the item goes out once more.
+  const call = async (item: number): Promise<unknown> => {
+    published++;
+    return lost(item).catch((error: { code?: unknown }) => {
+      assert.equal(error.code, "UNAVAILABLE", String(error));
+      return gone.isClosed() ? undefined : call(item);
+    });
+  };
+  const answers = [1, 2, 3].map(call);
+  await until(() => gate.entered.flat().length > 0 && worker.counts.delivered >= published, "they are at the worker");
   await gone.close();
   await Promise.all(answers);
   gate.open();
   // Its replies reached nobody: the items come back once, and end when nobody answers for them.
   await until(() => worker.counts.redelivered > 0, "they come back");
   await until(async () => (await front.figures())[1]!.ackPending === 0, "they are out of the queue");
-  assert.equal(gate.entered.flat().length, 3);
+  assert.equal(gate.entered.flat().length, published);
   assert.deepEqual(await rig.deadLetters(queue), []);
 });
 
