@@ -6,7 +6,9 @@ import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { Availability, type Fault } from "../../../dist/adapters/nats/front-end/availability.js";
 import { createBatcher } from "../../../dist/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { freePort, startNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
@@ -77,6 +79,60 @@ test(
     await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).state.messages === 0, "no probe holds a place");
   },
 );
+
+test("a fault is logged after a second, and its end once it is seen: not when the connection goes", () => {
+  const clock = manualClock();
+  const warnings: string[] = [];
+  const link = { isConnected: true };
+  let fault: Fault | undefined;
+  let probes = 0;
+  const settings = { clock, queue: "echo", warn: (message: string) => void warnings.push(message) } as never;
+  const availability = new Availability({ settings, link, holdMs: 5000, fault: () => fault, probe: () => probes++ });
+  fault = { reason: "a short one" };
+  clock.advance(1000);
+  fault = undefined;
+  clock.advance(250);
+  assert.deepEqual(warnings, []);
+
+  fault = { reason: "no leader", isHeld: true, needsProbe: true };
+  clock.advance(2250);
+  assert.equal(probes, 3, "one at once, then one each second");
+  assert.deepEqual(warnings, ["sheaf: the queue echo takes no items, and is tried again: no leader."]);
+  assert.equal(availability.reason, undefined, "calls are held");
+  clock.advance(3000);
+  assert.equal(availability.reason, "no leader");
+  fault = undefined;
+  link.isConnected = false;
+  clock.advance(10_000);
+  assert.equal(warnings.length, 1);
+  link.isConnected = true;
+  clock.advance(250);
+  assert.deepEqual(warnings.slice(1), ["sheaf: the queue echo: it takes items again, after 15250 ms."]);
+  assert.equal(availability.reason, undefined);
+  availability.stop();
+});
+
+test("a queue that can be used but not be looked for: a probe finds that it takes items again", { skip }, async () => {
+  const queue = rig.newQueue();
+  const stream = `SHEAF_${tokenOf(queue)}`;
+  const connection = await rig.connect();
+  const request = connection.request.bind(connection);
+  let mayUseApi = true;
+  connection.request = (...call: Parameters<typeof request>) =>
+    mayUseApi || !call[0].startsWith("$JS.API.") ? request(...call) : Promise.reject(new Error("not allowed"));
+  const onWarning = (): void => undefined;
+  const front = natsFrontEnd<number, number>({ headers, queue, connection, holdMs: 0, onWarning });
+  try {
+    await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).error === undefined, "the queue is there");
+    mayUseApi = false;
+    await rig.api(`STREAM.DELETE.${stream}`);
+    await assert.rejects(front(1), { code: "UNAVAILABLE", message: /no such queue/ });
+    await rig.worker(queue, double);
+    await until(async () => (await front(2).catch(() => 0)) === 4, "it serves");
+  } finally {
+    await front.close({ graceMs: 0 });
+  }
+});
 
 test("a NATS server that hangs for some seconds: both sides say so, and that it is over", { skip }, async () => {
   const { front, warnings } = await pair(rig.newQueue());

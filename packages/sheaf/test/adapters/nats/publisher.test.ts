@@ -21,7 +21,7 @@ function publisherTo(seen: string[], { durability, failure }: { durability: stri
     { publish } as never,
     { inbox: "_INBOX.front", name: "echo", load: undefined as never },
     {
-      accepted: ({ head }) => void seen.push(`accepted ${head.i}`),
+      accepted: (call) => void seen.push(`accepted ${call?.head.i}`),
       refused: ({ head }, { message }) => void seen.push(`refused ${head.i}: ${message}`),
       unanswered: () => undefined,
       missing: () => undefined,

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createInbox, headers, type Msg } from "@nats-io/transport-node";
-import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
@@ -54,54 +52,7 @@ test(
     // Of these callers know that nothing was accepted, or that nobody knows.
     const known = /connection to NATS (is|went) down|has no such queue yet|did not confirm the item/;
     assert.deepEqual(refusals.filter((message) => !known.test(message)), []); // prettier-ignore
-    // A server that was killed may have forgotten that answered items had left.
     const stream = `STREAM.INFO.SHEAF_${tokenOf(queue)}`;
     await until(async () => (await rig.api(stream)).state.messages === 0, "no answered item holds a place");
-  },
-);
-
-test(
-  "after an outage an item that no worker gets again leaves the queue, and one that waits stays",
-  { skip },
-  async () => {
-    const queue = rig.newQueue();
-    const options = { ackWaitMs: 300, maxDeliver: 1, maxAgeMs: 600_000 };
-    const { worker } = await rig.worker(queue, (items: number[]) => items, options);
-    await worker.drain();
-    const stream = `SHEAF_${tokenOf(queue)}`;
-    const operator = await rig.connect();
-    const publish = (lane: string) =>
-      operator.request(`sheaf.${tokenOf(queue)}.q.any.${lane}`, lane, { timeout: 20_000 });
-    const next = async (): Promise<Msg> => {
-      const reply = createInbox();
-      const came = new Promise<Msg>((resolve) =>
-        operator.subscribe(reply, { max: 1, callback: (_, message) => resolve(message) }),
-      );
-      const request = JSON.stringify({ batch: 1, expires: 60e9 });
-      operator.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.any-interactive`, request, { reply });
-      return came;
-    };
-    let wasGivenUp = false;
-    operator.subscribe(`$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.*`, {
-      callback: () => void (wasGivenUp = true),
-    });
-    await publish("bulk");
-    await publish("interactive");
-    await next();
-    const following = next();
-    await until(() => wasGivenUp, "the second item is given out no more");
-    await publish("interactive");
-    operator.publish((await following).reply!);
-    const count = async (): Promise<number> => (await rig.api(`STREAM.INFO.${stream}`)).state.messages;
-    await until(async () => (await count()) === 2, "the third item is acknowledged");
-
-    const connection = await rig.connect();
-    const front = natsFrontEnd({ headers, queue, ...options, connection });
-    await connection.reconnect();
-    await until(async () => (await count()) === 1, "the second item leaves");
-    await sleep(2500);
-    const { message } = await rig.api(`STREAM.MSG.GET.${stream}`, { seq: 1 });
-    assert.equal(atob(message.data), "bulk");
-    await front.close();
   },
 );

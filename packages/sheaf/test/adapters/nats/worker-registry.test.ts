@@ -18,7 +18,6 @@ const info = {
 test("a worker that is silent for 5 s is gone, and back when it is heard again", () => {
   const clock = manualClock();
   const seen = new WorkerRegistry(clock);
-  seen.begin();
   seen.add(info);
   for (let ms = 0; ms < 5000; ms += 100) clock.advance(100);
   assert.equal(seen.all().length, 1);
@@ -38,7 +37,6 @@ test("a pause of the front end itself does not count as silence of its workers",
     after: (_delayMs: number, callback: () => void) => (due.push(callback), () => undefined),
   };
   const seen = new WorkerRegistry(clock);
-  seen.begin();
   seen.add(info);
   nowMs += 60_000;
   assert.equal(seen.all().length, 1, "before anything that waits in the socket was read");

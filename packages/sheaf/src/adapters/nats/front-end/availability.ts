@@ -1,4 +1,6 @@
 import type { QueueSettings } from "../queue/options.ts";
+import type { QueueConnection } from "../wire/connection.ts";
+import { every } from "../wire/every.ts";
 
 const lookEveryMs = 250;
 /** A shorter fault is not reported. */
@@ -18,6 +20,7 @@ export interface Fault {
 
 export interface AvailabilityParts {
   readonly settings: QueueSettings;
+  readonly link: Pick<QueueConnection, "isConnected">;
   readonly holdMs: number;
   /** The fault that there is now. */
   readonly fault: () => Fault | undefined;
@@ -26,20 +29,21 @@ export interface AvailabilityParts {
 }
 
 /**
- * Checks regularly whether items get through. A fault that lasts a second is reported to callers and to readiness checks, even
- * while no calls come.
+ * Checks regularly whether items get through. A fault that lasts a second is logged, and reported to callers and to readiness
+ * checks, even while no calls come.
  */
 export class Availability {
+  readonly stop: () => void;
   readonly #parts: AvailabilityParts;
   #reason: string | undefined;
   #isLogged = false;
   /** Of the first look in the current run of looks that found a fault. */
   #faultAtMs: number | undefined;
   #probedAtMs = -Infinity;
-  #cancelLook: (() => void) | undefined;
 
   constructor(parts: AvailabilityParts) {
     this.#parts = parts;
+    this.stop = every(parts.settings.clock, lookEveryMs, () => this.#look());
   }
 
   /** Why no items have got through for a second; undefined where they do. */
@@ -47,40 +51,32 @@ export class Availability {
     return this.#reason;
   }
 
-  begin(): void {
-    this.#cancelLook = this.#parts.settings.clock.after(lookEveryMs, () => {
-      this.begin();
-      this.#look();
-    });
-  }
-
-  stop(): void {
-    this.#cancelLook?.();
-  }
-
   #look(): void {
-    const { settings, holdMs, fault: faultNow, probe } = this.#parts;
+    const { settings, link, holdMs, fault: faultNow, probe } = this.#parts;
+    // Whether a fault is over is seen when the connection is back.
+    if (!link.isConnected) return;
     const nowMs = settings.clock.now();
     const fault = faultNow();
     if (fault === undefined) return this.#over(nowMs);
-    const faultAtMs = (this.#faultAtMs ??= nowMs);
-    if (fault.needsProbe === true && nowMs - this.#probedAtMs >= probeEveryMs) {
+    const { reason, isHeld = false, needsProbe = false, isLogged = false } = fault;
+    const lastedMs = nowMs - (this.#faultAtMs ??= nowMs);
+    if (needsProbe && nowMs - this.#probedAtMs >= probeEveryMs) {
       this.#probedAtMs = nowMs;
       probe();
     }
-    if (nowMs - faultAtMs < (fault.isHeld === true ? Math.max(faultMs, holdMs) : faultMs)) return;
-    this.#reason = fault.reason;
-    const isNew = !this.#isLogged && fault.isLogged !== true;
+    if (lastedMs < faultMs) return;
+    if (!isHeld || lastedMs >= holdMs) this.#reason = reason;
+    if (!this.#isLogged && !isLogged)
+      settings.warn(`sheaf: the queue ${settings.queue} takes no items, and is tried again: ${reason}.`);
     this.#isLogged = true;
-    if (isNew) settings.warn(`sheaf: the queue ${settings.queue} takes no items, and is tried again: ${fault.reason}.`);
   }
 
   #over(nowMs: number): void {
     const { settings } = this.#parts;
-    if (this.#isLogged && this.#faultAtMs !== undefined)
-      settings.warn(
-        `sheaf: the queue ${settings.queue}: it takes items again, after ${Math.round(nowMs - this.#faultAtMs)} ms.`,
-      );
+    if (this.#isLogged) {
+      const tookMs = Math.round(nowMs - (this.#faultAtMs ?? nowMs));
+      settings.warn(`sheaf: the queue ${settings.queue}: it takes items again, after ${tookMs} ms.`);
+    }
     this.#reason = this.#faultAtMs = undefined;
     this.#isLogged = false;
   }

@@ -1,8 +1,10 @@
-import { jetStream, type QueueNames } from "../queue/topology.ts";
+import { jetStream, type ConsumerInfo } from "../queue/jetstream.ts";
+import type { QueueNames } from "../queue/topology.ts";
 import { lanes, type QueueSettings } from "../queue/options.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import { keyOf } from "../wire/envelope.ts";
+import { every } from "../wire/every.ts";
 import type { Call } from "./call.ts";
 import type { Routing } from "./routing.ts";
 
@@ -20,10 +22,6 @@ const deathsAlone = 2;
 
 /** Without `id` none is lost, and items of none are given to others. */
 type LostWorker = Pick<WorkerInfo, "route"> & { readonly id: string | undefined };
-
-interface ConsumerInfo {
-  readonly delivered?: { readonly consumer_seq: number; readonly stream_seq: number };
-}
 
 export interface LostWorkersParts {
   readonly settings: QueueSettings;
@@ -46,26 +44,16 @@ const settleMs = 200;
  * a machine that vanished, keeps its items for the ack wait.
  */
 export class LostWorkers {
+  readonly stop: () => void;
   readonly #parts: LostWorkersParts;
   /** Silent workers without a listener, by the moment when that was seen first. */
   readonly #absentAtMs: Map<string, number> = new Map();
   readonly #probing: Set<string> = new Set();
   #notBeforeAtMs = -Infinity;
-  #cancelLook: (() => void) | undefined;
 
   constructor(parts: LostWorkersParts) {
     this.#parts = parts;
-  }
-
-  begin(): void {
-    this.#cancelLook = this.#parts.settings.clock.after(lookEveryMs, () => {
-      this.begin();
-      this.#look();
-    });
-  }
-
-  stop(): void {
-    this.#cancelLook?.();
+    this.stop = every(parts.settings.clock, lookEveryMs, () => this.#look());
   }
 
   /** This side was cut off, and so were the workers perhaps. */

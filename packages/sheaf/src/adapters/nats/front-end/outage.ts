@@ -1,13 +1,12 @@
 import type { QueueSettings } from "../queue/options.ts";
-import { electing } from "../queue/topology.ts";
+import { electing } from "../queue/jetstream.ts";
 import { unavailable } from "../wire/errors.ts";
+import type { Fault } from "./availability.ts";
 import type { Call } from "./call.ts";
 
 /** As many calls may wait for NATS to take them, and as many bytes of theirs. */
 const maxHeld = 10_000;
 const maxHeldBytes = 64 * 2 ** 20;
-/** A queue that took nothing for `holdMs` is tried so often, by one call. */
-const probeEveryMs = 500;
 
 export interface OutageEvents {
   /** The queue is there again: it can be published. */
@@ -34,8 +33,6 @@ export class Outage {
   #isConnected = true;
   /** The last outage ended because the queue was there, not because it might be. */
   #wasFound = true;
-  #beganAtMs = 0;
-  #probedAtMs = 0;
   #cancelTimer: (() => void) | undefined;
 
   constructor(settings: QueueSettings, { holdMs, name }: { holdMs: number; name: string }, events: OutageEvents) {
@@ -55,6 +52,12 @@ export class Outage {
     return this.isTaking ? undefined : this.#why();
   }
 
+  /** That no server takes items for the queue, for as long as that is so. It may take them although it is not found. */
+  get fault(): Fault | undefined {
+    const isMissing = this.#state !== "none" && this.#cause === "missing";
+    return isMissing ? { reason: this.#why(), isHeld: true, needsProbe: true } : undefined;
+  }
+
   /** The connection is down. */
   begin(): void {
     this.#isConnected = false;
@@ -67,10 +70,7 @@ export class Outage {
     if (this.#state !== "none" || !this.#isConnected) return;
     this.#cause = "missing";
     // Where calls were held already, they are not held for as long again.
-    const holdMs = this.#wasFound ? this.#holdMs : 0;
-    this.#begin(holdMs);
-    const effect = holdMs > 0 ? `Calls wait for it, at most ${holdMs} ms.` : "Calls are refused until then.";
-    this.#settings.warn(`sheaf: the queue ${this.#settings.queue}: ${this.#why()}. ${effect}`);
+    this.#begin(this.#wasFound ? this.#holdMs : 0);
   }
 
   /** The connection is back. The queue is looked for; calls that are held wait for it, as long as they would have waited. */
@@ -81,10 +81,6 @@ export class Outage {
 
   /** The queue is there. */
   end(): void {
-    if (this.#state !== "none" && this.#cause === "missing") {
-      const tookMs = Math.round(this.#settings.clock.now() - this.#beganAtMs);
-      this.#settings.warn(`sheaf: the queue ${this.#settings.queue}: it takes items again, after ${tookMs} ms.`);
-    }
     this.#wasFound = true;
     this.#end();
   }
@@ -95,9 +91,8 @@ export class Outage {
 
   /** @throws {NatsQueueError} `UNAVAILABLE` where a call would not be held. */
   check(): void {
-    if (this.#state === "long" && !this.#mayProbe()) throw this.#refusal();
     const isFull = this.#held.length >= maxHeld || this.#heldBytes >= maxHeldBytes;
-    if (isFull) throw this.#refusal();
+    if (isFull || !this.isTaking) throw this.#refusal();
   }
 
   /** False where it can be published at once. */
@@ -115,7 +110,6 @@ export class Outage {
 
   #begin(holdMs: number): void {
     if (this.#state !== "none") return;
-    this.#beganAtMs = this.#settings.clock.now();
     this.#state = holdMs > 0 ? "short" : "long";
     if (holdMs > 0) this.#cancelTimer = this.#settings.clock.after(holdMs, () => this.#isOver());
   }
@@ -136,14 +130,6 @@ export class Outage {
     if (this.#isConnected && this.#cause === "down") return this.#endUnproven();
     this.#state = "long";
     for (const call of this.#empty()) this.#events.refuse(call, this.#refusal());
-  }
-
-  /** The queue may take items again although it is not found, such as one that an operator keeps. */
-  #mayProbe(): boolean {
-    const nowMs = this.#settings.clock.now();
-    if (!this.#isConnected || nowMs - this.#probedAtMs < probeEveryMs) return false;
-    this.#probedAtMs = nowMs;
-    return true;
   }
 
   #empty(): Call[] {

@@ -4,7 +4,7 @@ import { checkCallOptions } from "../../../core/contract/settings.ts";
 import { Epochs } from "../../../core/queue/chunk.ts";
 import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
-import { Availability, type Fault } from "./availability.ts";
+import { Availability } from "./availability.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
@@ -12,7 +12,6 @@ import { DeadLetters } from "../queue/dead-letters.ts";
 import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { QueueConnection } from "../wire/connection.ts";
-import { Leftovers } from "./leftovers.ts";
 import { LostWorkers } from "./lost-workers.ts";
 import { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
@@ -52,7 +51,6 @@ export class PendingCalls {
   readonly #outage: Outage;
   readonly #availability: Availability;
   readonly #lostWorkers: LostWorkers;
-  readonly #leftovers: Leftovers;
   readonly #acks: Acknowledgements;
   #next = 0;
   #lateReplies = 0;
@@ -76,7 +74,6 @@ export class PendingCalls {
       closed: () => this.#gone(),
     });
     this.#acks = new Acknowledgements(settings, this.#link);
-    this.#leftovers = new Leftovers(settings);
     this.#readiness = new Readiness(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
@@ -114,15 +111,13 @@ export class PendingCalls {
     });
     this.#availability = new Availability({
       settings,
+      link: this.#link,
       holdMs: own.holdMs,
-      fault: () => this.#fault(),
+      fault: () => this.#outage.fault ?? this.#readiness.fault ?? this.#publishes.fault ?? this.load.fault,
       probe: () => this.#publishes.probe(this.routing.route),
     });
-    this.#lostWorkers.begin();
     if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
-    this.#availability.begin();
-    this.load.begin();
   }
 
   get routing(): Routing {
@@ -135,15 +130,7 @@ export class PendingCalls {
 
   /** Why the queue cannot be used, where it cannot. */
   get unavailableReason(): string | undefined {
-    const { wasFound, unavailableReason } = this.#readiness;
-    const { domainConflict } = this.routing;
-    return this.#outage.reason ?? (wasFound ? (this.#availability.reason ?? domainConflict) : unavailableReason);
-  }
-
-  /** While an outage is short, calls are held. */
-  #fault(): Fault | undefined {
-    if (!this.#readiness.wasFound || !this.isConnected) return undefined;
-    return this.#readiness.fault ?? this.#publishes.fault ?? this.load.fault;
+    return this.#outage.reason ?? this.#availability.reason ?? this.routing.domainConflict;
   }
 
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
@@ -222,7 +209,6 @@ export class PendingCalls {
     this.#publishes.stop();
     this.#outage.stop();
     this.#lostWorkers.stop();
-    this.#leftovers.stop();
     this.#readiness.stop();
     this.#availability.stop();
     this.load.stop();
@@ -308,9 +294,10 @@ export class PendingCalls {
     }
   }
 
-  #accepted(call: Call, sequence: number | undefined): void {
-    call.sequence = sequence;
+  #accepted(call: Call | undefined, sequence: number | undefined): void {
     if (!this.#outage.isTaking) this.#outage.end();
+    if (call === undefined) return;
+    call.sequence = sequence;
     this.#delete(call.movedFrom?.sequence);
     call.movedFrom = undefined;
     call.admitted?.();
@@ -348,10 +335,7 @@ export class PendingCalls {
   }
 
   #found(queue: "the same" | "another"): void {
-    if (this.#acks.mayBeLost) {
-      this.#lostWorkers.returned();
-      this.#leftovers.begin();
-    }
+    if (this.#acks.mayBeLost) this.#lostWorkers.returned();
     this.#acks.found(queue);
     this.#publishes.repeatUnanswered();
     this.#outage.end();

@@ -6,7 +6,8 @@ import { unavailable } from "../wire/errors.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueLoad } from "./queue-load.ts";
 import type { QueueSettings } from "../queue/options.ts";
-import { isLeaderless, namesOf, type ApiError, type QueueNames } from "../queue/topology.ts";
+import { isLeaderless, type ApiError } from "../queue/jetstream.ts";
+import { namesOf, type QueueNames } from "../queue/topology.ts";
 
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
@@ -21,7 +22,8 @@ const silentMs = 500;
 const inProcess = 10158;
 
 export interface PublisherEvents {
-  accepted(call: Call, sequence: number | undefined): void;
+  /** The queue has it; a call that is undefined has ended, or was a probe. */
+  accepted(call: Call | undefined, sequence: number | undefined): void;
   /** The queue does not have it. */
   refused(call: Call, error: Error): void;
   /** It is unknown whether the queue has it. */
@@ -153,10 +155,9 @@ export class Publisher {
     }
     const { error, seq } = recordOf(data) as PublishAck;
     if (error === undefined) {
-      if (this.#refusal !== undefined) this.#probes++;
       this.#refusal = undefined;
-      if (call === undefined) return;
-      this.forget(call);
+      if (call === undefined) this.#probes++;
+      else this.forget(call);
       return this.#events.accepted(call, seq);
     }
     const { err_code, description } = error;

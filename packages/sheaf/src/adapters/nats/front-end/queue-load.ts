@@ -4,6 +4,7 @@ import { laneOf } from "../../../core/contract/settings.ts";
 import { consumersOf, figuresOf, type LaneFigures } from "../queue/lane-figures.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { unlimitConsumers } from "../queue/topology.ts";
+import { every } from "../wire/every.ts";
 import type { Fault } from "./availability.ts";
 
 const countEveryMs = 1000;
@@ -22,6 +23,7 @@ export interface QueueLoadParts {
 
 /** The load of a queue as the NATS server counted it a moment ago, and the refusals that follow from it. */
 export class QueueLoad {
+  readonly stop: () => void;
   /** Of every lane; none before the first answer, and none without JetStream. */
   lanes: readonly LaneFigures[] = [];
   #countedAtMs = 0;
@@ -29,23 +31,12 @@ export class QueueLoad {
   #askedAtMs: number | undefined;
   /** Why the last count failed. */
   #failure: string | undefined;
-  #cancelCount: (() => void) | undefined;
   readonly #parts: QueueLoadParts;
 
   constructor(parts: QueueLoadParts) {
     this.#parts = parts;
-  }
-
-  begin(): void {
-    if (this.#parts.settings.durability === "none") return;
-    this.#cancelCount = this.#parts.settings.clock.after(countEveryMs, () => {
-      this.begin();
-      void this.#count();
-    });
-  }
-
-  stop(): void {
-    this.#cancelCount?.();
+    const { durability, clock } = parts.settings;
+    this.stop = durability === "none" ? () => undefined : every(clock, countEveryMs, () => void this.#count());
   }
 
   /** Why the queue cannot be counted, where it cannot: no server leads it, for instance. */

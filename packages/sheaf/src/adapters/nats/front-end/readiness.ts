@@ -49,23 +49,13 @@ export class Readiness {
     this.#provisioner = new QueueProvisioner(settings, undefined, (identity) => this.#queueFound(identity));
   }
 
-  /** Why the queue cannot be used, where it cannot. */
-  get unavailableReason(): string | undefined {
-    return this.#link.unavailableReason ?? this.#provisioner.unavailableReason;
-  }
-
-  /** The queue has been there. */
-  get wasFound(): boolean {
-    return this.#identity !== undefined;
-  }
-
   /** The connection is up and does not answer, or the queue cannot be used, as the last check of it says. */
   get fault(): Fault | undefined {
-    const { refusal, isSilent } = this.#link;
-    if (refusal !== undefined) return { reason: refusal, isLogged: true };
-    if (isSilent) return { reason: "NATS does not answer", isHeld: true };
+    const { refusal, unavailableReason } = this.#link;
+    const isHeld = refusal === undefined && this.#identity !== undefined;
+    if (unavailableReason !== undefined) return { reason: unavailableReason, isHeld, isLogged: refusal !== undefined };
     const reason = this.#provisioner.unavailableReason;
-    return reason === undefined ? undefined : { reason, isHeld: true, isLogged: true };
+    return reason === undefined ? undefined : { reason, isHeld, isLogged: true };
   }
 
   /** Creates the queue, and follows the reports of workers and the server about it. */
@@ -73,7 +63,6 @@ export class Readiness {
     this.#link.subscribe(namesOf(this.#settings).alive, ({ data }) => {
       this.routing.heard(workerInfoOf(data));
     });
-    this.routing.begin();
     if (this.#settings.durability !== "none") this.#provisioner.watch(this.#link, () => this.suspectLoss());
     this.#provisioner.provision();
   }

@@ -27,10 +27,6 @@ export class Routing {
     this.route = routeOf(settings.serves, undefined);
   }
 
-  begin(): void {
-    this.#registry.begin();
-  }
-
   stop(): void {
     this.#registry.stop();
   }

@@ -3,7 +3,8 @@ import { NatsQueueError } from "../wire/errors.ts";
 import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "../wire/envelope.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
-import { jetStream, type QueueNames } from "./topology.ts";
+import { jetStream } from "./jetstream.ts";
+import type { QueueNames } from "./topology.ts";
 
 const longestReason = 500;
 /** Most bytes of a dead letter's headers, without its reason and the stream's name. */

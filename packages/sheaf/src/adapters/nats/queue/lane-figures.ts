@@ -1,7 +1,8 @@
 import type { Priority } from "../../../core/contract/options.ts";
 import { lanes, type QueueSettings } from "./options.ts";
 import { unavailable } from "../wire/errors.ts";
-import { jetStream, namesOf } from "./topology.ts";
+import { jetStream, type ConsumerInfo, type ConsumerList } from "./jetstream.ts";
+import { namesOf } from "./topology.ts";
 
 /** One lane of a queue, as the NATS server counts it. */
 export interface LaneFigures {
@@ -14,24 +15,6 @@ export interface LaneFigures {
   readonly redelivered: number;
   /** Open requests for items: above 0, a worker is idle. */
   readonly waitingPulls: number;
-}
-
-/** A consumer of a queue, as the NATS server describes it. */
-export interface ConsumerInfo {
-  readonly name?: string;
-  readonly config?: Readonly<Record<string, unknown>>;
-  /** An operator has paused it. */
-  readonly paused?: boolean;
-  readonly num_pending?: number;
-  readonly num_ack_pending?: number;
-  readonly num_redelivered?: number;
-  readonly num_waiting?: number;
-}
-
-interface ConsumerList {
-  readonly consumers?: readonly ConsumerInfo[];
-  /** In a cluster, those that nothing leads: their counts are unknown. */
-  readonly missing?: readonly string[];
 }
 
 /** The figures of every lane; none without JetStream. @throws {NatsQueueError} `UNAVAILABLE` */
@@ -51,7 +34,7 @@ export async function consumersOf(settings: QueueSettings): Promise<readonly Con
 export function figuresOf(consumers: readonly ConsumerInfo[]): LaneFigures[] {
   return lanes.map((lane) => {
     const own = consumers.filter(({ name }) => name?.endsWith(`-${lane}`));
-    const sum = (of: keyof Omit<ConsumerInfo, "name" | "config" | "paused">): number =>
+    const sum = (of: "num_pending" | "num_ack_pending" | "num_redelivered" | "num_waiting"): number =>
       own.reduce((total, { [of]: count = 0 }) => total + count, 0);
     return {
       lane,

@@ -1,4 +1,13 @@
 import { NatsQueueError } from "../wire/errors.ts";
+import {
+  electing,
+  isLeaderless,
+  jetStream,
+  type ApiError,
+  type Config,
+  type ConsumerInfo,
+  type StreamInfo,
+} from "./jetstream.ts";
 import { lanes, tokenOf, type QueueSettings } from "./options.ts";
 
 /** Every subject and name of a queue. */
@@ -54,7 +63,6 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
 /** Dead letters kept: so many, so long; the oldest go first. */
 const deadLettersKept = 10_000;
 const deadLettersKeptMs = 7 * 86_400_000;
-const apiTimeoutMs = 5000;
 const nanos = (ms: number): number => ms * 1_000_000;
 
 const consumersKeptMs = 3_600_000;
@@ -64,54 +72,6 @@ const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 1
 
 /** JetStream's error codes where a server or an account has less room than a stream reserves. */
 const roomless: ReadonlySet<number | undefined> = new Set([10023, 10028, 10047]);
-
-/** JetStream's error codes while nothing leads a stream, a consumer or the cluster. */
-const leaderless: ReadonlySet<number | undefined> = new Set([10008, 10009, 10118, 10119]);
-
-/** Whether an error of JetStream passes with an election. Without a number it is that of a server that leads no more. */
-export const isLeaderless = ({ code, err_code }: ApiError): boolean =>
-  leaderless.has(err_code) || (code === 503 && (err_code ?? 0) === 0);
-
-export interface ApiError {
-  readonly code: number;
-  readonly err_code?: number;
-  readonly description: string;
-}
-
-interface ApiReply {
-  readonly error?: ApiError;
-}
-
-/** One call of the JetStream API. @throws {NatsQueueError} `UNAVAILABLE` without an answer. */
-export async function jetStream<Reply>(
-  { connection }: QueueSettings,
-  call: string,
-  body: object = {},
-): Promise<Reply & ApiReply> {
-  try {
-    const message = await connection.request(`$JS.API.${call}`, JSON.stringify(body), { timeout: apiTimeoutMs });
-    return JSON.parse(new TextDecoder().decode(message.data)) as Reply & ApiReply;
-  } catch (error) {
-    throw new NatsQueueError(
-      "UNAVAILABLE",
-      `JetStream does not answer (${reasonOf(error)}). Is nats-server running with -js, and may this user publish to $JS.API.>?`,
-    );
-  }
-}
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-interface StreamInfo {
-  readonly created?: string;
-  readonly config?: Config & { readonly description?: string };
-}
-
-interface ConsumerInfo {
-  readonly config?: Config;
-}
-
-/** The parts of a stream's or a consumer's configuration that are set here. */
-type Config = Readonly<Record<string, unknown>>;
 
 /**
  * Creates the missing parts of a queue. Existing ones stay, except that a front end that `mayUpdate` brings the limits up to its
@@ -201,10 +161,7 @@ async function ensureConsumer(settings: QueueSettings, names: QueueNames, route:
  * Takes back an operator's limit of the items that are out at a time: workers ask for what they can run, and with a limit all but
  * a few would wait for their deadline.
  */
-export async function unlimitConsumers(
-  settings: QueueSettings,
-  consumers: readonly { readonly name?: string; readonly config?: Config }[],
-): Promise<void> {
+export async function unlimitConsumers(settings: QueueSettings, consumers: readonly ConsumerInfo[]): Promise<void> {
   const { stream } = namesOf(settings);
   for (const { name, config } of consumers) {
     const { max_ack_pending: limit = unlimited } = config ?? {};
@@ -214,7 +171,7 @@ export async function unlimitConsumers(
     const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, body);
     if (error !== undefined) throw refused(`${stream}.${name}`, error);
     settings.warn(
-      `sheaf: the queue ${settings.queue}: ${name} gave out at most ${String(limit)} items at a time (max_ack_pending); this limit is taken back.`,
+      `sheaf: the queue ${settings.queue}: ${name} gave out at most ${limit} items at a time (max_ack_pending); this limit is taken back.`,
     );
   }
 }
@@ -272,8 +229,5 @@ const withoutRoom = (
     `JetStream refused ${name}: ${description}. The queue ${queue} reserves ${maxQueueBytes} bytes (maxQueueBytes): give ` +
       "nats-server a larger max_file_store or max_memory_store.",
   );
-
-/** Why a queue with replicas takes nothing for some seconds. */
-export const electing = "JetStream elects a new leader, for which most of its servers must be up";
 
 declare const crypto: { randomUUID(): string };

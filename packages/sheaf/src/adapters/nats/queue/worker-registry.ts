@@ -1,5 +1,6 @@
 import type { Clock } from "../../../core/runtime/runtime.ts";
 import { recordOf } from "../wire/envelope.ts";
+import { every } from "../wire/every.ts";
 
 /** A worker's report, sent every second. */
 export interface WorkerInfo {
@@ -54,32 +55,22 @@ const lookEveryMs = 500;
 
 /** The workers whose heartbeats came lately. */
 export class WorkerRegistry {
+  readonly stop: () => void;
   readonly #clock: Clock;
   readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();
   /** Time that this process listened, up to its last look: its own pauses do not count as silence. */
   #awakeMs = 0;
   #lookedAtMs: number;
-  #cancelLook: (() => void) | undefined;
-  readonly #looked: () => void;
 
   /** `looked` is called regularly: silence is an event too. */
   constructor(clock: Clock, looked: () => void = () => undefined) {
     this.#clock = clock;
-    this.#looked = looked;
     this.#lookedAtMs = clock.now();
-  }
-
-  begin(): void {
-    this.#awakeMs = this.#awakeNowMs;
-    this.#lookedAtMs = this.#clock.now();
-    this.#cancelLook = this.#clock.after(lookEveryMs, () => {
-      this.begin();
-      this.#looked();
+    this.stop = every(clock, lookEveryMs, () => {
+      this.#awakeMs = this.#awakeNowMs;
+      this.#lookedAtMs = clock.now();
+      looked();
     });
-  }
-
-  stop(): void {
-    this.#cancelLook?.();
   }
 
   add(info: WorkerInfo): void {

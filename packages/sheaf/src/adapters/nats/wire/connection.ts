@@ -1,5 +1,6 @@
 import { type Clock, within } from "../../../core/runtime/runtime.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
+import { every } from "./every.ts";
 
 /** Events of a connection, for one side of a queue. */
 export interface ConnectionEvents {
@@ -19,9 +20,8 @@ interface ConnectionSettings {
 const partingMs = 2000;
 
 const askEveryMs = 1000;
-/** A question that has no answer for this long is a sign. */
-const silentMs = 500;
-const silentAfterMs = 2000;
+/** NATS does not answer where a question has no answer for this long. */
+const silentMs = 1000;
 
 /** A connection, and whether it is up. */
 export class QueueConnection {
@@ -34,7 +34,7 @@ export class QueueConnection {
   readonly #clock: Clock;
   #isLeft = false;
   #askedAtMs: number | undefined;
-  #cancelAsk: (() => void) | undefined;
+  readonly #stopAsking: () => void;
   #hasReported = false;
 
   constructor({ connection, warn, clock }: ConnectionSettings, events: ConnectionEvents) {
@@ -43,21 +43,13 @@ export class QueueConnection {
     this.#warn = warn;
     this.isConnected = !connection.isClosed() && connection.info !== undefined;
     void this.#watch(events);
-    this.#ask();
+    this.#stopAsking = every(clock, askEveryMs, () => this.#ask());
   }
 
   /** Why it cannot be used although it is connected. */
   get unavailableReason(): string | undefined {
-    return this.refusal ?? (this.#unansweredMs > silentAfterMs ? "NATS does not answer" : undefined);
-  }
-
-  /** It is connected, and a question has no answer. */
-  get isSilent(): boolean {
-    return this.isConnected && this.#unansweredMs > silentMs;
-  }
-
-  get #unansweredMs(): number {
-    return this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
+    const isSilent = this.#askedAtMs !== undefined && this.#clock.now() - this.#askedAtMs > silentMs;
+    return this.refusal ?? (isSilent ? "NATS does not answer" : undefined);
   }
 
   /** False where it is down: a message published then may or may not be sent later, so none is. */
@@ -108,7 +100,7 @@ export class QueueConnection {
   /** Ends every subscription of this side; the owner closes the connection. */
   close(): void {
     this.#isLeft = true;
-    this.#cancelAsk?.();
+    this.#stopAsking();
     if (this.#connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
   }
@@ -132,7 +124,7 @@ export class QueueConnection {
         events.reconnected();
       }
     }
-    this.#cancelAsk?.();
+    this.#stopAsking();
     if (this.#isLeft) return;
     this.isConnected = false;
     events.closed();
@@ -140,7 +132,6 @@ export class QueueConnection {
 
   /** A server that hangs keeps its connections: only one that answers is there. */
   #ask(): void {
-    this.#cancelAsk = this.#clock.after(askEveryMs, () => this.#ask());
     if (!this.isConnected || this.#askedAtMs !== undefined || this.#connection.isClosed()) return;
     this.#askedAtMs = this.#clock.now();
     const answered = (): void => void (this.#askedAtMs = undefined);

@@ -302,7 +302,6 @@ class QueueWorker implements NatsWorker {
       this.#provisioner.provision();
       this.#signalProgress();
     }
-    this.#peers.begin();
     // Others that are there must get its announcement before its first heartbeat.
     this.#succession.begin();
     this.#tick();

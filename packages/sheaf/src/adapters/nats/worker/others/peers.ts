@@ -27,10 +27,6 @@ export class Peers {
     this.#registry = new WorkerRegistry(settings.clock);
   }
 
-  begin(): void {
-    this.#registry.begin();
-  }
-
   stop(): void {
     this.#registry.stop();
   }
