@@ -15,9 +15,8 @@ import { Scheduler } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Demand } from "./measure/demand.ts";
-import { CrowdedCost, LearnedCost, type BatchCost } from "./measure/learned-cost.ts";
+import { LearnedCost } from "./measure/learned-cost.ts";
 import { Statistics, Subscribers } from "./measure/stats.ts";
-import { WeighedCost } from "./measure/weighed-cost.ts";
 import { Admission } from "./queue/admission.ts";
 import { Entrance } from "./queue/entrance.ts";
 import { lateGate } from "./queue/late-gate.ts";
@@ -51,8 +50,8 @@ export function assembleBatcher<In, Out>(
 
   const queue = new Queue<In>(settings);
   const settlement = new Settlement<In>(clock, queue);
-  const alone = weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
-  const cost = learned === undefined ? alone : new CrowdedCost(alone, learned.contention);
+  const weights = weigh && (settings.batchWeight === "apart" ? "apart" : "learned");
+  const cost = new LearnedCost({ weights, contention: learned?.contention });
   const admission = new Admission<In>(queue);
   const entrance = new Entrance<In, Out>(settings, admission, queue, settlement, cost);
 
@@ -82,7 +81,8 @@ export function assembleBatcher<In, Out>(
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
     entrance.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
-  if (learned !== undefined) dispatcher.learners.push(learned.watching(dispatcher, queue, throttle, overload, maxBatchSize));
+  if (learned !== undefined)
+    dispatcher.learners.push(learned.watching(dispatcher, queue, throttle, overload, maxBatchSize));
   dispatcher.learners.push(caution);
   // In this order: a policy and a subscriber see what the batch has taught.
   dispatcher.observers.push(decisions, statistics, demand, subscribers);
@@ -129,6 +129,6 @@ export function assembleBatcher<In, Out>(
   return callable<In, Out>(calls.call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
 }
 
-async function warmedUp(executor: Pick<Executor<never, unknown>, "ready">, cost: BatchCost): Promise<void> {
+async function warmedUp(executor: Pick<Executor<never, unknown>, "ready">, cost: LearnedCost): Promise<void> {
   cost.warmedUp((await executor.ready()) ?? []);
 }

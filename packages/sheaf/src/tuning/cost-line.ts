@@ -1,4 +1,4 @@
-import { lineThrough, sum as sumOf, type LinePoint } from "../core/measure/weighted-line.ts";
+import { lineThrough, sum as sumOf, type LinePoint } from "../core/measure/least-squares.ts";
 
 /** The measured cost of batches: a straight line through the run times, and the run times themselves. */
 export interface CostLine {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compose, type Candidate } from "../../dist/core/dispatch/composition.js";
-import { WeighedCost } from "../../dist/core/measure/weighed-cost.js";
+import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import { auto } from "../../dist/index.js";
 import { Random } from "../../dist/tuning/traffic/random.js";
 import { view } from "../policies/view.js";
@@ -10,8 +10,8 @@ const fixedMs = 10;
 const perWeightMs = 0.02;
 
 /** A cost model that has learned 10 ms and 0.02 ms for each unit of weight. */
-function learned(padded: boolean): WeighedCost {
-  const cost = new WeighedCost();
+function learned(padded: boolean): LearnedCost {
+  const cost = new LearnedCost({ weights: "learned" });
   const random = new Random(1);
   for (let run = 0; run < 60; run++) {
     const size = 1 + Math.floor(8 * random.uniform());
@@ -97,7 +97,7 @@ test("items of one order keep it: behind one that stays, none of them goes", () 
 // all have gone.
 interface Small {
   readonly items: readonly Candidate[];
-  readonly cost: WeighedCost;
+  readonly cost: LearnedCost;
   readonly padded: boolean;
 }
 

@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
-import { choosesByWeight, type BatchCost } from "../measure/learned-cost.ts";
+import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
 import { sumOf, type RunFacts } from "./run.ts";
@@ -23,11 +23,11 @@ const mostSlots = 1_000_000;
 export class Caution<In, Out> implements Learner {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
-  readonly #cost: BatchCost;
+  readonly #cost: LearnedCost;
   /** Recent measured ÷ expected, at most 1. */
   #pace = 1;
 
-  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: BatchCost) {
+  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: LearnedCost) {
     this.#settings = settings;
     this.#queue = queue;
     this.#cost = cost;

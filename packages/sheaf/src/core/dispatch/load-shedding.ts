@@ -1,7 +1,7 @@
 import type { Queue } from "../queue/queue.ts";
 import type { Caution } from "./decision.ts";
 import type { Group } from "../queue/group.ts";
-import { choosesByWeight, type BatchCost } from "../measure/learned-cost.ts";
+import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import { type Settings } from "../contract/settings.ts";
 
 /**
@@ -14,10 +14,10 @@ const steadyNoise = 1 / 15;
 export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
-  readonly #cost: BatchCost;
+  readonly #cost: LearnedCost;
   readonly #caution: Caution<In, Out>;
 
-  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: BatchCost, caution: Caution<In, Out>) {
+  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: LearnedCost, caution: Caution<In, Out>) {
     this.#settings = settings;
     this.#queue = queue;
     this.#cost = cost;

@@ -1,4 +1,5 @@
 import { bucketOf } from "../../policies/cost-model.ts";
+import { eliminate } from "./least-squares.ts";
 
 /**
  * How runs slow each other down: `apartMs + (fixedMs + perItemMs · items) · slowdown`, where the slowdown of m runs in flight is 1
@@ -230,7 +231,7 @@ function fitOf(points: readonly Point[], places: number, drag: number): Fitted {
 const columnSets = [[0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2]];
 const ridge = 1 + 1e-6;
 
-/** By Gauss–Jordan elimination of those rows and columns; undefined where a part is negative. */
+/** By those rows and columns alone; undefined where a part is negative. */
 function solved(
   a: readonly number[],
   b: readonly number[],
@@ -238,15 +239,7 @@ function solved(
 ): [number, number, number] | undefined {
   const n = columns.length;
   const rows = columns.map((i) => [...columns.map((j) => (i === j ? ridge : 1) * a[3 * i + j]!), b[i]!]);
-  for (let i = 0; i < n; i++) {
-    const pivot = rows[i]![i]!;
-    if (!(Math.abs(pivot) > 1e-15)) return undefined;
-    for (let k = i; k <= n; k++) rows[i]![k]! /= pivot;
-    for (let j = 0; j < n; j++) {
-      const factor = rows[j]![i]!;
-      if (j !== i) for (let k = i; k <= n; k++) rows[j]![k]! -= factor * rows[i]![k]!;
-    }
-  }
+  if (!eliminate(rows, 1e-15)) return undefined;
   const parts: [number, number, number] = [0, 0, 0];
   for (let i = 0; i < n; i++) {
     if (!(rows[i]![n]! >= 0)) return undefined;

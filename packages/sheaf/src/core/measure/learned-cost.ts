@@ -2,10 +2,10 @@ import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
 import type { BatcherOptions } from "../contract/options.ts";
 import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
-import { judge, gainAtStart } from "./verdict.ts";
-import { momentsOf, type LinePoint } from "./weighted-line.ts";
 import { slowdownOf, type Contention } from "./contention.ts";
-import type { WeighedCost } from "./weighed-cost.ts";
+import { momentsOf, type LinePoint } from "./least-squares.ts";
+import { gainAtStart, judge, judgeByWeight } from "./verdict.ts";
+import { fitWeights, type WeighedRun, type WeightFit } from "./weight-fit.ts";
 
 /** The cost and the gain of batching, as a batcher shows them. */
 export interface Judgement {
@@ -13,59 +13,143 @@ export interface Judgement {
   readonly verdict: Verdict;
 }
 
+/** The most runs that are kept: the verdict is on all of them, weights are fitted to the last ones. */
+const maxRuns = 512;
+const maxWeighedRuns = 128;
+/** The first runs, and the first of a size, pay for what later ones reuse. */
+const coldRuns = 16;
+/** Weights explain cold runs too, but the first. */
+const coldWeighedRuns = 2;
+/** Share of the last run in the mean weight of items. */
+const meanShare = 1 / 30;
+/** Runs in a row that are off the fit in one direction, until it follows. */
+const surprisesToFollow = 4;
+/** How fast the slowdown of decisions follows that of the runs. */
+const gain = 0.1;
+
+interface KeptRun extends WeighedRun {
+  /** It supports no verdict. */
+  isCold: boolean;
+}
+
 /**
- * The one cost model of a batcher, fed once a batch. For decisions it keeps a table of geometric size buckets and the
- * weighted straight line s(0) + slope · size through them, which follow within a few batches; for the verdict on
- * batching it keeps the last runs themselves, which `judgement` weighs.
+ * The one cost model of a batcher, fed once a run. For decisions it keeps a table by size, which follows within a few runs; with
+ * `weigh`, a fit by size and weight, which replaces the table while weights explain run times better; and with a learned number of
+ * batches in flight, the slowdown of now. What it learns is what runs would take alone: otherwise what they cost at one number in
+ * flight would pass for their cost at another. For the verdict on batching it keeps the last runs themselves.
  */
 export class LearnedCost implements CostModel {
-  batches = 0;
-  noise = 0.1;
-  fixedMs = 0;
-  perItemMs = 0;
-  readonly perWeightMs = 0;
-
-  // By bucket, the sizes seen so far.
-  readonly #table: Seen[] = [];
-  #unfitted = 0;
-  #surprises = 0;
-  // The bucket of all surprises in a row, -1 where they came in several.
-  #surprising = -1;
-
-  // The last ones, a ring of objects that are filled again: new ones would all outlive the young generation.
-  readonly #runs: { size: number; runMs: number }[] = [];
-  #kept = 0;
-  #warmUp: readonly RunTime[] = [];
   /** The gain that the warm-up measured. */
   start: StartGain | null = null;
+  readonly #sizes: SizeTable = new SizeTable();
+  readonly #weights: "learned" | "apart" | undefined;
+  readonly #contention: Contention | undefined;
+  #slowdown = 1;
+  #fit: WeightFit | undefined;
+  #unfitted = 0;
+  #surprises = 0;
+  /** Weight of an item as runs count it, over about the last 30. */
+  #meanWeight = 0;
+  /** The last ones, a ring of objects that are filled again: new ones would all outlive the young generation. */
+  readonly #runs: KeptRun[] = [];
+  #kept = 0;
+  /** How many of them weights are fitted to. */
+  #weighed = 0;
+  #warmUp: readonly RunTime[] = [];
   #judgement: Judgement | undefined;
 
+  /** `weights`: items have weights, whose way of counting is learned, or each costs its own, whatever runs look like. */
+  constructor({
+    weights,
+    contention,
+  }: { readonly weights?: "learned" | "apart" | undefined; readonly contention?: Contention | undefined } = {}) {
+    this.#weights = weights;
+    this.#contention = contention;
+  }
+
   /**
-   * Learns from one batch, and returns its expected run time, 0 where there was none. Leave out what failed, warm-ups
-   * and the sub-runs of a bisection.
+   * Learns from one run, and returns its expected time, 0 where there was none. Leave out what failed and warm-ups. `inFlight`: runs
+   * in flight on average while it ran, itself included.
    */
-  observe(size: number, runMs: number): number {
-    const expectedMs = this.at(size);
+  observe(
+    size: number,
+    runMs: number,
+    weights: { readonly sum: number; readonly heaviest: number } = { sum: size, heaviest: 1 },
+    inFlight: number = 1,
+  ): number {
+    const slowdown = this.#slowdown;
+    const last = this.#contention?.last;
+    const own = last === undefined ? 1 : slowdownOf(last, inFlight, weights.sum);
+    this.#slowdown += gain * (own - slowdown);
+    return slowdown * this.#observeAlone(size, runMs / own, weights);
+  }
+
+  #observeAlone(
+    size: number,
+    runMs: number,
+    { sum, heaviest }: { readonly sum: number; readonly heaviest: number },
+  ): number {
+    const sizes = this.#sizes;
+    const fit = this.#fit;
+    const bySizeMs = sizes.at(size);
+    const expectedMs = fit === undefined ? bySizeMs : ofFit(fit, size, sum, heaviest);
     if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
-    const bucket = bucketOf(size);
-    const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
-    const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
-    // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
-    if (this.batches > coldBatches && seen.size > 0) {
-      const run = (this.#runs[this.#kept++ % maxRuns] ??= { size, runMs });
-      run.size = size;
-      run.runMs = runMs;
-      this.#judgement = undefined;
-    }
-    // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
-    if (seen.weight < 4 && learnedMs < seen.runMs / 3) seen.weight = 0;
-    seen.weight = Math.min(seen.weight + 1, maxPerBucket);
-    seen.size += (size - seen.size) / seen.weight;
-    seen.runMs += (learnedMs - seen.runMs) / seen.weight;
-    this.#unfitted++;
-    // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
-    if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
+    const isCold = sizes.batches < coldRuns || !sizes.hasSeen(size);
+    sizes.learn(size, runMs, bySizeMs);
+    const isWeighed = this.#weights !== undefined && sizes.batches > coldWeighedRuns;
+    if (!isCold || isWeighed) this.#keep(size, sum, heaviest, runMs, isCold);
+    if (isWeighed) this.#weigh(size, sum, heaviest, runMs, expectedMs);
     return expectedMs;
+  }
+
+  #keep(size: number, weight: number, heaviest: number, runMs: number, isCold: boolean): void {
+    const run = (this.#runs[this.#kept++ % maxRuns] ??= { size, weight, heaviest, runMs, isCold });
+    run.size = size;
+    run.weight = weight;
+    run.heaviest = heaviest;
+    run.runMs = runMs;
+    run.isCold = isCold;
+    this.#judgement = undefined;
+  }
+
+  #weigh(size: number, sum: number, heaviest: number, runMs: number, expectedMs: number): void {
+    const counted = this.#fit?.padded === true ? heaviest : sum / size;
+    this.#weighed = Math.min(this.#weighed + 1, maxWeighedRuns);
+    this.#meanWeight += Math.max(meanShare, 1 / this.#weighed) * (counted - this.#meanWeight);
+    if (this.#fit !== undefined) this.#follow(this.#fit, expectedMs, runMs);
+    if (++this.#unfitted < 8 && this.#weighed > 64) return;
+    this.#unfitted = 0;
+    this.#fit = fitWeights(this.#weighedRuns(), this.#fit, this.#weights === "apart");
+  }
+
+  /** Where run times have changed for all weights alike, the fit changes with them until the old runs are forgotten. */
+  #follow(fit: WeightFit, expectedMs: number, runMs: number): void {
+    const error = runMs / Math.max(expectedMs, Number.EPSILON) - 1;
+    const isSurprise = Math.abs(error) > Math.max(4 * fit.noise, 0.25);
+    const direction = Math.sign(error);
+    if (!isSurprise) this.#surprises = 0;
+    else this.#surprises = Math.sign(this.#surprises) === direction ? this.#surprises + direction : direction;
+    if (Math.abs(this.#surprises) < surprisesToFollow) return;
+    this.#surprises = 0;
+    const factor = 1 + error;
+    this.#fit = {
+      ...fit,
+      fixedMs: fit.fixedMs * factor,
+      perItemMs: fit.perItemMs * factor,
+      perWeightMs: fit.perWeightMs * factor,
+    };
+    this.#weighed = surprisesToFollow;
+  }
+
+  /** The last `count` runs, the oldest first. */
+  #last(count: number): KeptRun[] {
+    const first = this.#kept % maxRuns;
+    const inOrder = this.#kept > maxRuns ? [...this.#runs.slice(first), ...this.#runs.slice(0, first)] : this.#runs;
+    return inOrder.slice(Math.max(0, inOrder.length - count));
+  }
+
+  #weighedRuns(): KeptRun[] {
+    return this.#last(this.#weighed);
   }
 
   /** What an executor ran before the first batch. It shows a first line, supports no verdict, and teaches no decision. */
@@ -77,27 +161,119 @@ export class LearnedCost implements CostModel {
 
   /** What the last runs support. Judged once after each batch: it takes some tenths of a millisecond with 512 of them. */
   judgement(): Judgement {
-    if (this.#judgement === undefined) {
-      const first = this.#kept % maxRuns;
-      const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
-      this.#judgement = {
-        costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel,
-        verdict: { ...verdict, start: this.start },
-      };
-    }
-    return this.#judgement;
+    return (this.#judgement ??= this.#judge());
+  }
+
+  #judge(): Judgement {
+    const fit = this.#fit;
+    const { costModel, verdict } =
+      fit === undefined
+        ? judge(
+            this.#last(maxRuns).filter(({ isCold }) => !isCold),
+            "runs",
+          )
+        : judgeByWeight(this.#weighedRuns(), fit);
+    const shown = costModel ?? judge(this.#warmUp, "warm-up").costModel;
+    const weightless = this.#weights !== undefined && fit === undefined;
+    return {
+      costModel: shown && weightless ? { ...shown, perWeightMs: null } : shown,
+      verdict: { ...verdict, start: this.start },
+    };
+  }
+
+  get batches(): number {
+    return this.#sizes.batches;
+  }
+
+  get noise(): number {
+    return this.#fit?.noise ?? this.#sizes.noise;
+  }
+
+  get fixedMs(): number {
+    return this.#slowdown * (this.#fit ?? this.#sizes).fixedMs;
+  }
+
+  get fixedMsAtMost(): number {
+    return this.#slowdown * (this.#fit?.fixedMsRange[1] ?? this.#sizes.fixedMs);
+  }
+
+  get perItemMs(): number {
+    const fit = this.#fit;
+    return this.#slowdown * (fit === undefined ? this.#sizes.perItemMs : this.#perMeanItemMs(fit));
+  }
+
+  get perWeightMs(): number {
+    return this.#slowdown * (this.#fit?.perWeightMs ?? 0);
+  }
+
+  line(size: number): number {
+    const fit = this.#fit;
+    return (
+      this.#slowdown * (fit === undefined ? this.#sizes.line(size) : fit.fixedMs + this.#perMeanItemMs(fit) * size)
+    );
+  }
+
+  at(size: number): number {
+    return this.#fit === undefined ? this.#slowdown * this.#sizes.at(size) : this.line(size);
+  }
+
+  of(size: number, sum: number, heaviest: number): number {
+    const fit = this.#fit;
+    return this.#slowdown * (fit === undefined ? this.#sizes.at(size) : ofFit(fit, size, sum, heaviest));
+  }
+
+  seen(size: number): number {
+    return this.#sizes.seen(size);
+  }
+
+  #perMeanItemMs({ perItemMs, perWeightMs }: WeightFit): number {
+    return perItemMs + perWeightMs * this.#meanWeight;
+  }
+}
+
+const ofFit = (
+  { fixedMs, perItemMs, perWeightMs, padded }: WeightFit,
+  size: number,
+  sum: number,
+  heaviest: number,
+): number => fixedMs + perItemMs * size + perWeightMs * (padded ? heaviest * size : sum);
+
+/**
+ * Run times by size: geometric buckets, and the weighted straight line s(0) + slope · size through them. Steps of a kernel or of
+ * padding are no line, so a size that clearly differs from it counts by itself.
+ */
+class SizeTable {
+  batches = 0;
+  noise = 0.1;
+  fixedMs = 0;
+  perItemMs = 0;
+  // By bucket, the sizes seen so far.
+  readonly #table: Seen[] = [];
+  #unfitted = 0;
+  #surprises = 0;
+  // The bucket of all surprises in a row, -1 where they came in several.
+  #surprising = -1;
+
+  learn(size: number, runMs: number, expectedMs: number): void {
+    const bucket = bucketOf(size);
+    const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
+    const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
+    // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
+    if (seen.weight < 4 && learnedMs < seen.runMs / 3) seen.weight = 0;
+    seen.weight = Math.min(seen.weight + 1, maxPerBucket);
+    seen.size += (size - seen.size) / seen.weight;
+    seen.runMs += (learnedMs - seen.runMs) / seen.weight;
+    this.#unfitted++;
+    // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
+    if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
   }
 
   seen(size: number): number {
     return this.#table[bucketOf(size)]?.weight ?? 0;
   }
 
-  get fixedMsAtMost(): number {
-    return this.fixedMs;
-  }
-
-  of(size: number): number {
-    return this.at(size);
+  hasSeen(size: number): boolean {
+    return this.#table[bucketOf(size)] !== undefined;
   }
 
   line(size: number): number {
@@ -181,90 +357,6 @@ interface Seen extends LinePoint {
 const unseen: Seen = { weight: 0, size: 0, runMs: 0 };
 const isKnown = (seen = unseen): boolean => seen.weight >= 0.3;
 const maxPerBucket = 20;
-const maxRuns = 512;
-const coldBatches = 16;
-
-/** How fast the slowdown of decisions follows that of the runs. */
-const gain = 0.1;
-
-/**
- * The cost model of a batcher that learns how many batches may be in flight. A run is learned from as if none had slowed it down, and
- * its cost is told with the slowdown of now: otherwise what runs cost at one number would pass for their cost at another.
- */
-export class CrowdedCost implements CostModel {
-  readonly #alone: LearnedCost | WeighedCost;
-  readonly #contention: Contention;
-  #slowdown = 1;
-
-  constructor(alone: LearnedCost | WeighedCost, contention: Contention) {
-    this.#alone = alone;
-    this.#contention = contention;
-  }
-
-  observe(
-    size: number,
-    runMs: number,
-    weights: { readonly sum: number; readonly heaviest: number },
-    inFlight: number = 1,
-  ): number {
-    const before = this.#slowdown;
-    const { last } = this.#contention;
-    const own = last === undefined ? 1 : slowdownOf(last, inFlight, weights.sum);
-    this.#slowdown += gain * (own - before);
-    return before * this.#alone.observe(size, runMs / own, weights);
-  }
-
-  warmedUp(runs: readonly RunTime[]): void {
-    this.#alone.warmedUp(runs);
-  }
-
-  judgement(): Judgement {
-    return this.#alone.judgement();
-  }
-
-  get batches(): number {
-    return this.#alone.batches;
-  }
-
-  get noise(): number {
-    return this.#alone.noise;
-  }
-
-  get fixedMs(): number {
-    return this.#slowdown * this.#alone.fixedMs;
-  }
-
-  get fixedMsAtMost(): number {
-    return this.#slowdown * this.#alone.fixedMsAtMost;
-  }
-
-  get perItemMs(): number {
-    return this.#slowdown * this.#alone.perItemMs;
-  }
-
-  get perWeightMs(): number {
-    return this.#slowdown * this.#alone.perWeightMs;
-  }
-
-  line(size: number): number {
-    return this.#slowdown * this.#alone.line(size);
-  }
-
-  at(size: number): number {
-    return this.#slowdown * this.#alone.at(size);
-  }
-
-  of(size: number, sum: number, heaviest: number): number {
-    return this.#slowdown * this.#alone.of(size, sum, heaviest);
-  }
-
-  seen(size: number): number {
-    return this.#alone.seen(size);
-  }
-}
-
-/** The cost model of a batcher: by size, or by size and weight. */
-export type BatchCost = LearnedCost | WeighedCost | CrowdedCost;
 
 /** Whether weights decide which items go together: they explain run times, and no runner sorts the items itself. */
 export const choosesByWeight = (

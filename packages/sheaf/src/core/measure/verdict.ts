@@ -1,9 +1,10 @@
 import type { RunTime } from "../contract/executor.ts";
-import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
-import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";
+import { lineThrough, sum, weightedSum, type LinePoint, type WeightedLine } from "./least-squares.ts";
+import type { WeighedRun, WeightFit } from "./weight-fit.ts";
 import type { CostEstimate, Verdict, OpenCause, StartGain } from "../contract/stats.ts";
 
-interface SampleJudgement {
+/** What runs show: their cost, and whether batching gains. */
+interface RunsJudgement {
   readonly costModel: CostEstimate | null;
   readonly verdict: Omit<Verdict, "start">;
 }
@@ -18,9 +19,11 @@ const extrapolation = 0.2;
 const paceStep = 0.07;
 /** Standard errors on either side of an estimate: 95 %. */
 const width = 2;
+/** A run time of nothing has no proportion. */
+const shortestMs = 1e-6;
 
 /** What runs cost and what batching gains, from runs in the order in which they ended. */
-export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): SampleJudgement {
+export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): RunsJudgement {
   const sample = sampleOf(runs);
   const { buckets, count, batchSize } = sample;
   const { line, misfit } = fit(buckets);
@@ -61,6 +64,39 @@ export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): S
   return {
     costModel: costOf(line, sample, misfit, basis),
     verdict: verdictOf(sample, (batchSize * aloneMs) / batchMs, width * Math.sqrt(variance), cause),
+  };
+}
+
+/** As `judge`, by their weights: the items of the runs one by one, as the fit has it, against the time that the runs took. */
+export function judgeByWeight(weighedRuns: readonly WeighedRun[], fit: WeightFit): RunsJudgement {
+  const { fixedMs, perItemMs, perWeightMs, fixedMsRange, perItemMsRange, perWeightMsRange, padded, noise, runs } = fit;
+  const { length } = weighedRuns;
+  let items = 0;
+  let apartMs = 0;
+  let togetherMs = 0;
+  for (const { size, weight, runMs } of weighedRuns) {
+    items += size;
+    apartMs += (fixedMs + perItemMs) * size + perWeightMs * weight;
+    togetherMs += runMs;
+  }
+  const offLine = ((fixedMsRange[1] - fixedMs + perItemMsRange[1] - perItemMs) * items) / apartMs;
+  const scatter = (width * noise) / Math.sqrt(length);
+  const sample = { batchSize: items / length, count: length };
+  // Weights are explained: what is left is the fit of the line, or how far runs scatter around it.
+  const cause = offLine > scatter ? "one-size" : "scatter";
+  return {
+    costModel: {
+      fixedMs,
+      perItemMs,
+      perWeightMs,
+      fixedMsRange,
+      perItemMsRange,
+      perWeightMsRange,
+      batchWeight: padded ? "padded" : "sum",
+      runs,
+      basis: "runs",
+    },
+    verdict: verdictOf(sample, apartMs / togetherMs, Math.hypot(offLine, scatter), cause),
   };
 }
 
@@ -121,7 +157,95 @@ function costOf(
   };
 }
 
-export const runsNeeded = 30;
+interface Timed {
+  readonly size: number;
+  runMs: number;
+  /** The part of the time in which it ended: 0, 1, 2 … */
+  readonly stretch: number;
+}
+
+/** Runs of about one size: their means, and the weight of these in the fit of a line. */
+interface Bucket extends LinePoint {
+  readonly runs: Timed[];
+  runMs: number;
+  /** Relative variance of `runMs`. */
+  variance: number;
+  weight: number;
+}
+
+/** Runs sorted by size, without stalls and without the drift of the machine's pace. */
+interface RunSample {
+  /** By size, the smallest first. */
+  readonly buckets: readonly Bucket[];
+  /** All runs in them, and their mean size. */
+  readonly count: number;
+  readonly batchSize: number;
+  readonly stretches: number;
+}
+
+/** A run this many times as long as others of its size is a stall, unless more than three, and a tenth of them, take so long. */
+const stall = 8;
+const fewStalls = 3;
+/** Parts of the time in which the machine may have a pace of its own. */
+const maxStretches = 12;
+const runsPerStretch = 8;
+/** A size's own scatter, and a stretch's own pace, are drawn towards those of all as by so many runs. */
+const priorRuns = 4;
+/** On a clock without noise. */
+const minVariance = 1e-6;
+
+/** From runs in the order in which they ended. */
+function sampleOf(runs: readonly RunTime[]): RunSample {
+  const stretches = Math.max(1, Math.min(maxStretches, Math.floor(runs.length / runsPerStretch)));
+  const bySize: Timed[][] = [];
+  runs.forEach(({ size, runMs }, at) => {
+    const run = { size, runMs: Math.max(shortestMs, runMs), stretch: Math.floor((at * stretches) / runs.length) };
+    (bySize[Math.round(2 * Math.log2(size))] ??= []).push(run);
+  });
+  const buckets: Bucket[] = [];
+  bySize.forEach((group) => {
+    const { length } = group;
+    const longest = group.map((run) => run.runMs).sort((a, b) => b - a);
+    const longMs = longest[Math.min(length - 1, Math.max(fewStalls, Math.floor(0.1 * length)))]!;
+    const kept = group.filter((run) => run.runMs <= stall * longMs);
+    const size = sum(kept, (run) => run.size) / kept.length;
+    buckets.push({ runs: kept, size, runMs: meanMs(kept), variance: 0, weight: 0 });
+  });
+  evenOutPace(buckets, stretches);
+  const count = sum(buckets, (bucket) => bucket.runs.length);
+  const batchSize = count && sum(buckets, (bucket) => bucket.size * bucket.runs.length) / count;
+  // Half of the stretches' paces pass for freedom that the sizes have lost.
+  const scatter = sum(buckets, squares) / Math.max(1, count - buckets.length - stretches / 2);
+  for (const bucket of buckets) {
+    // Of mixed items, small batches scatter more than large ones: few of them may all be of one kind.
+    const prior = priorRuns * scatter * Math.max(1, batchSize / bucket.size);
+    const { length } = bucket.runs;
+    bucket.variance = minVariance + (prior + squares(bucket)) / (priorRuns + length - 1) / length;
+  }
+  return { buckets, count, batchSize, stretches };
+}
+
+/** Where all sizes take longer for a while, it is the machine. */
+function evenOutPace(buckets: readonly Bucket[], stretches: number): void {
+  const excess = new Float64Array(stretches);
+  const counts = new Float64Array(stretches).fill(priorRuns);
+  for (const { runs, runMs } of buckets)
+    for (const run of runs) {
+      excess[run.stretch]! += run.runMs / runMs - 1;
+      counts[run.stretch]!++;
+    }
+  for (const bucket of buckets) {
+    for (const run of bucket.runs) run.runMs /= 1 + excess[run.stretch]! / counts[run.stretch]!;
+    bucket.runMs = meanMs(bucket.runs);
+  }
+}
+
+const squares = ({ runs, runMs }: Bucket): number => sum(runs, (run) => (run.runMs / runMs - 1) ** 2);
+
+const meanMs = (runs: readonly Pick<RunTime, "runMs">[]): number =>
+  Math.max(shortestMs, sum(runs, (run) => run.runMs) / runs.length);
+
+const runsNeeded = 30;
 const minGain = 1.1;
 /** A range that ends here still counts as gaining nothing. */
 const maxNoGain = 1.2;
@@ -160,8 +284,6 @@ const usualRounds = 2;
 const leastDeviation = 0.05;
 /** A range wider than this factor tells nobody anything. */
 const widest = 6;
-/** A run time of nothing has no proportion. */
-const shortestMs = 1e-6;
 
 /**
  * The gain that a warm-up measured, in rounds: some runs of one item, and right after them some of one larger size. The times of a
@@ -219,8 +341,6 @@ function roundsOf(runs: readonly RunTime[]): Round[] {
   }
   return rounds;
 }
-
-const meanMs = (runs: readonly RunTime[]): number => Math.max(shortestMs, sum(runs, (run) => run.runMs) / runs.length);
 
 /** How far the median may be off at 95 % and more. */
 function deviationOf(gains: readonly number[], middle: number): number {

@@ -1,3 +1,5 @@
+import { eliminate } from "./least-squares.ts";
+
 /** A run as far as weights explain it. */
 export interface WeighedRun {
   size: number;
@@ -130,7 +132,7 @@ function robustFit(runs: readonly WeighedRun[], columns: readonly Column[]): Fit
   return { parts, deviations: inverse.map((row, k) => Math.sqrt(variance * Math.max(0, row[k]!))), error };
 }
 
-/** By Gauss–Jordan elimination of the normal equations; columns that say the same share the cost by a small ridge. */
+/** Solves the normal equations; columns that say the same share the cost by a small ridge. */
 function leastSquares(
   rows: readonly (readonly number[])[],
   runs: readonly WeighedRun[],
@@ -150,14 +152,7 @@ function leastSquares(
     }
   });
   for (let j = 0; j < n; j++) matrix[j]![j]! += 1e-9;
-  for (let j = 0; j < n; j++) {
-    const pivot = matrix[j]![j]!;
-    for (let k = 0; k < 2 * n; k++) matrix[j]![k]! /= pivot;
-    for (let i = 0; i < n; i++) {
-      const factor = matrix[i]![j]!;
-      if (i !== j) for (let k = 0; k < 2 * n; k++) matrix[i]![k]! -= factor * matrix[j]![k]!;
-    }
-  }
+  eliminate(matrix, 0);
   const inverse = matrix.map((row, j) => row.slice(n).map((value, k) => value / ((scale[j]! || 1) * (scale[k]! || 1))));
   const parts = matrix.map(
     (row, j) => row.slice(n).reduce((sum, value, k) => sum + value * target[k]!, 0) / (scale[j]! || 1),

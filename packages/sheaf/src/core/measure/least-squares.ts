@@ -63,3 +63,22 @@ export const weightedSum = (shares: readonly number[], points: readonly { readon
 
 export const sum = <T>(values: readonly T[], of: (value: T, index: number) => number): number =>
   values.reduce((total, value, index) => total + of(value, index), 0);
+
+/**
+ * Gauss–Jordan elimination, in place: of rows that hold a square matrix and columns of right-hand sides, the columns become the
+ * solutions. False where a pivot is not larger than `leastPivot`.
+ */
+export function eliminate(rows: readonly number[][], leastPivot: number): boolean {
+  for (let i = 0; i < rows.length; i++) {
+    const own = rows[i]!;
+    const pivot = own[i]!;
+    if (!(Math.abs(pivot) > leastPivot)) return false;
+    for (let k = i; k < own.length; k++) own[k]! /= pivot;
+    for (let j = 0; j < rows.length; j++) {
+      const other = rows[j]!;
+      const factor = other[i]!;
+      if (j !== i) for (let k = i; k < own.length; k++) other[k]! -= factor * own[k]!;
+    }
+  }
+  return true;
+}
