@@ -63,7 +63,7 @@ export function assembleBatcher<In, Out>(
   const next = new NextBatch<In>(settings, queue, overload);
   const caution = new Caution<In, Out>(settings, queue, cost);
   const shedding = new LoadShedding<In, Out>(settings, queue, cost, caution);
-  const decisions = new Decisions<In, Out>(settings, queue, next, dispatcher, shedding, caution, cost);
+  const decisions = new Decisions<In, Out>(settings, executor, queue, next, dispatcher, shedding, caution, cost);
   const launcher = new Launcher<In, Out>(settings, queue, next, decisions, dispatcher, throttle, demand);
   const scheduler = new Scheduler<In, Out>(
     settings,

@@ -17,7 +17,8 @@ export function wrapExecutor<In, Out>(
 ): Executor<In, Out> {
   const { slots, prefetch, reportsStart } = inner;
   // Required: a property that executors get in future must not be lost here.
-  return { slots, prefetch, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
+  const coreShortage = (): number => inner.coreShortage?.() ?? 0;
+  return { slots, prefetch, reportsStart, coreShortage, ready, run, close } satisfies Required<Executor<In, Out>>;
 }
 
 /**

@@ -7,6 +7,7 @@ export const view = ({ cost = new LearnedCost(), ...overrides }: Partial<QueueVi
   waiting: 1,
   oldestAtMs: overrides.nowMs ?? 0,
   deadlineAtMs: Infinity,
+  coreShortage: 0,
   outstanding: overrides.waiting ?? 1,
   slots: 1,
   freeSlots: 1,

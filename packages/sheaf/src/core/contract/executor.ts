@@ -48,6 +48,11 @@ export interface Executor<In, Out> {
    */
   readonly reportsStart?: boolean | undefined;
   /**
+   * How short of cores the runs are, 0 … 1: at 0 idle ones are left, at 1 none. Asked before each batch.
+   * @default 0: it is not known
+   */
+  coreShortage?(): number;
+  /**
    * Resolves when it can run batches (models loaded and warm); rejects with the reason if it never will. With the runs of its
    * warm-up, without the first of each size on each instance, the batcher can say what batches cost before the first.
    */

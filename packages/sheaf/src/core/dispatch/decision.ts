@@ -2,6 +2,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
 import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
+import type { Executor } from "../contract/executor.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
 import { sumOf, type RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
@@ -66,9 +67,11 @@ export class Decisions<In, Out> {
   readonly #policy: GuardedPolicy;
   readonly #cost: CostModel;
   readonly #nextMs: (size: number) => number;
+  readonly #executor: Pick<Executor<In, Out>, "coreShortage"> | undefined;
 
   constructor(
     settings: Settings<In, Out>,
+    executor: Pick<Executor<In, Out>, "coreShortage"> | undefined,
     queue: Queue<In>,
     next: NextBatch<In>,
     dispatcher: Dispatcher<In, Out>,
@@ -77,6 +80,7 @@ export class Decisions<In, Out> {
     cost: CostModel,
   ) {
     this.#settings = settings;
+    this.#executor = executor;
     this.#queue = queue;
     this.#dispatcher = dispatcher;
     this.#shedding = shedding;
@@ -137,6 +141,7 @@ export class Decisions<In, Out> {
     const deadlineAtMs = this.#firstDeadlineAtMs(group);
     view.waiting = waiting;
     view.deadlineAtMs = deadlineAtMs;
+    view.coreShortage = this.#executor?.coreShortage?.() ?? 0;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
     const decision = this.#policy.decide(view);
@@ -177,6 +182,7 @@ export class Decisions<In, Out> {
       weight: this.#settings.weigh === undefined ? waiting : this.#queue.weight,
       oldestAtMs: nowMs,
       deadlineAtMs: Infinity,
+      coreShortage: 0,
       outstanding: waiting + this.#dispatcher.running,
       slots: Math.min(slots.limit, mostSlots),
       freeSlots: Math.max(0, freeSlots),

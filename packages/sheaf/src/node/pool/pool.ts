@@ -3,6 +3,7 @@ import { BatcherError } from "../../core/contract/errors.ts";
 import { runHandleOf } from "../../core/contract/base-run-handle.ts";
 import type { RunHandle } from "../../core/contract/executor.ts";
 import type { Instance, Job } from "./instance.ts";
+import { coreShortage } from "./cores.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -65,6 +66,10 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
 
   get outage(): WorkerOutage | undefined {
     return this.#closing === undefined ? this.#supervisor.outage : undefined;
+  }
+
+  coreShortage(): number {
+    return coreShortage();
   }
 
   ready(): Promise<void> {

@@ -5,6 +5,7 @@ import { Linger } from "./linger.ts";
 import { Overlap } from "./overlap.ts";
 import { ArrivalRate } from "./arrival-rate.ts";
 import { budgetUntil } from "./budget.ts";
+import { CoresRule } from "./cores.ts";
 import { DeadlineRule } from "./deadline.ts";
 import { Pacing } from "./pacing.ts";
 import { SizeRule } from "./size.ts";
@@ -22,7 +23,7 @@ export interface AutoOptions {
 
 /**
  * The default policy: dispatches at once, as `greedy` does, except where its measurements say that something else
- * is faster. Nothing to tune. Seven rules, each a closed form of the learned cost s(n) and arrival rates:
+ * is faster. Nothing to tune. Eight rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
  *   slots do not grab crumbs;
@@ -32,6 +33,7 @@ export interface AutoOptions {
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
  * - *deadline* (several slots, and calls with deadlines that eager dispatch would miss): hold as long as the first one allows;
+ * - *cores* (an executor that says that cores are short): hold for others to join the batch, at most as long as a run;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
@@ -49,6 +51,7 @@ class Auto implements Policy {
   readonly #size = new SizeRule();
   readonly #overlap = new Overlap();
   readonly #deadline = new DeadlineRule();
+  readonly #cores = new CoresRule();
   #meanBatch = 1;
   // The most items at once, slowly forgotten: once a slot's share of them is here, no other is worth waiting for.
   #crowd = 1;
@@ -71,7 +74,9 @@ class Auto implements Policy {
     this.#crowd = Math.max(outstanding, this.#crowd + gain * (outstanding - this.#crowd));
   }
 
-  observe({ size }: BatchRecord, nowMs: number, cost: CostModel): void {
+  observe(record: BatchRecord, nowMs: number, cost: CostModel): void {
+    const { size } = record;
+    this.#cores.observe(record);
     this.#linger.observe(nowMs, size);
     this.#overlap.ended(size, this.#crowd, cost);
     this.#meanBatch += meanBatchGain * (size - this.#meanBatch);
@@ -98,6 +103,7 @@ class Auto implements Policy {
     const run = this.#runNow(view);
     const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
     this.#held = false;
+    this.#cores.dispatched();
     return { run, reason };
   }
 
@@ -116,7 +122,7 @@ class Auto implements Policy {
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
       this.#latencyBudgetMs === undefined
-        ? this.#deadline.until(view, share, this.#arrivals)
+        ? Math.max(this.#deadline.until(view, share, this.#arrivals), this.#cores.until(view, share, this.#arrivals))
         : budgetUntil(view, this.#latencyBudgetMs),
     );
     return Math.min(holdEndsAtMs, oldestAtMs + maxWaitMs);

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { performance, type EventLoopUtilization } from "node:perf_hooks";
+
+/** `cpuMax` is cgroup v2's cpu.max, such as "150000 100000" or "max 100000": a container's share of so many cores. */
+export function usableCores(cores: number, cpuMax: string | undefined): number {
+  const [quota, period] = (cpuMax ?? "").split(/\s+/u).map(Number);
+  if (quota === undefined || period === undefined || !(quota > 0 && period > 0)) return cores;
+  return Math.min(cores, Math.max(1, Math.ceil(quota / period)));
+}
+
+/** The cores that this process may use. */
+export function ownCores(): number {
+  let cpuMax: string | undefined;
+  try {
+    cpuMax = readFileSync("/sys/fs/cgroup/cpu.max", "utf8");
+  } catch {
+    // Not Linux, or cgroup v1.
+  }
+  return usableCores(availableParallelism(), cpuMax);
+}
+
+/** Often enough to follow a burst; to look takes microseconds. */
+const lookEveryMs = 50;
+/** Over about the last four looks. */
+const lookGain = 0.3;
+
+/** How short of cores a process is, 0 … 1, by what it used lately. */
+export class ShortageGauge {
+  shortage = 0;
+  readonly #cores: number;
+  #usedCores = 0;
+  #loopBusy = 0;
+
+  constructor(cores: number) {
+    this.#cores = cores;
+  }
+
+  /** @param loopBusy the share of time in which the event loop was busy */
+  look(usedCores: number, loopBusy: number): void {
+    this.#usedCores += lookGain * (usedCores - this.#usedCores);
+    this.#loopBusy += lookGain * (loopBusy - this.#loopBusy);
+    this.shortage = shortageOf(this.#cores, this.#usedCores, this.#loopBusy);
+  }
+}
+
+/**
+ * None while a fifth of the cores is in use or less, nor while 1.6 of them are idle: one for the other thread of the two that
+ * answer and run, the rest for the system and for neighbours. All from two fifths in use and 1.2 idle on, or where the event
+ * loop is busy for nine tenths of the time.
+ */
+export function shortageOf(cores: number, usedCores: number, loopBusy: number): number {
+  const inUse = between(0.2, 0.4, usedCores / cores);
+  const notIdle = between(-1.6, -1.2, usedCores - cores);
+  return Math.max(Math.min(inUse, notIdle), between(0.6, 0.9, loopBusy));
+}
+
+/** 0 up to `low`, 1 from `high` on, straight in between. */
+const between = (low: number, high: number, value: number): number =>
+  Math.min(1, Math.max(0, (value - low) / (high - low)));
+
+const gauge = new ShortageGauge(ownCores());
+let lookedAtMs = performance.now();
+let usage = process.cpuUsage();
+let loop: EventLoopUtilization = performance.eventLoopUtilization();
+
+/**
+ * How short of cores this process is, 0 … 1, whichever of its pools asks. By what it uses itself, not by the machine's load: a
+ * container sees that of its neighbours too, and not its own quota.
+ */
+export function coreShortage(): number {
+  const nowMs = performance.now();
+  const elapsedMs = nowMs - lookedAtMs;
+  if (elapsedMs < lookEveryMs) return gauge.shortage;
+  const [usageBefore, loopBefore] = [usage, loop];
+  lookedAtMs = nowMs;
+  usage = process.cpuUsage();
+  loop = performance.eventLoopUtilization();
+  const usedUs = usage.user + usage.system - usageBefore.user - usageBefore.system;
+  gauge.look(usedUs / (1000 * elapsedMs), performance.eventLoopUtilization(loop, loopBefore).utilization);
+  return gauge.shortage;
+}
