@@ -50,22 +50,25 @@ export class LostWorkers {
   readonly #absentAtMs: Map<string, number> = new Map();
   readonly #probing: Set<string> = new Set();
   #notBeforeAtMs = -Infinity;
+  #wasCutOff = false;
 
   constructor(parts: LostWorkersParts) {
     this.#parts = parts;
     this.stop = every(parts.settings.clock, lookEveryMs, () => this.#look());
   }
 
-  /** This side was cut off, and so were the workers perhaps. */
-  wait(): void {
+  /** This side was cut off from the queue, and so were the workers perhaps. */
+  cutOff(): void {
     this.#notBeforeAtMs = this.#parts.settings.clock.now() + graceMs;
     this.#absentAtMs.clear();
+    this.#wasCutOff = true;
   }
 
-  /** The queue was away, and is there again: items that it gave out meanwhile may be at no worker. */
+  /** The queue is there. Items that it gave out while it was away may be at no worker. */
   returned(): void {
     const { settings, routing } = this.#parts;
-    if (settings.durability === "none") return;
+    if (!this.#wasCutOff || settings.durability === "none") return;
+    this.#wasCutOff = false;
     const giveUpAtMs = settings.clock.now() + settings.ackWaitMs;
     settings.clock.after(settleMs, () => void this.#handOver({ id: undefined, route: routing.route }, giveUpAtMs));
   }

@@ -67,7 +67,7 @@ export class PendingCalls {
       disconnected: () => this.#disconnected(),
       reconnected: () => {
         // Not at the first connection: then no worker can have been cut off from it.
-        if (this.#acks.isSuspended) this.#lostWorkers.wait();
+        if (this.#acks.isSuspended) this.#lostWorkers.cutOff();
         this.#outage.reconnected();
         this.#readiness.provision();
       },
@@ -335,7 +335,7 @@ export class PendingCalls {
   }
 
   #found(queue: "the same" | "another"): void {
-    if (this.#acks.mayBeLost) this.#lostWorkers.returned();
+    this.#lostWorkers.returned();
     this.#acks.found(queue);
     this.#publishes.repeatUnanswered();
     this.#outage.end();
@@ -363,9 +363,8 @@ export class PendingCalls {
   #missing(call: Call): void {
     this.#readiness.provisionSoon();
     this.#outage.missing();
-    this.#acks.doubt();
     // Workers may have been connected to the server that is lost.
-    this.#lostWorkers.wait();
+    this.#lostWorkers.cutOff();
     if (call.movedFrom !== undefined) return this.#refused(call, undefined);
     this.#publishes.forget(call);
     this.#outage.holdAgain(call);
