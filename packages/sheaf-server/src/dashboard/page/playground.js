@@ -52,11 +52,11 @@ export function openPlayground(page) {
       headers: { "content-type": "application/json", ...page.headers() },
       body: JSON.stringify(body),
     }).catch(() => {
-      throw new Problem("No answer", "The server does not answer.");
+      throw new SendError("No answer", "The server does not answer.");
     });
     const json = await response.json().catch(() => undefined);
     if (!response.ok)
-      throw new Problem(
+      throw new SendError(
         json?.error?.code ?? String(response.status),
         json?.error?.message ?? `Status ${response.status}.`,
       );
@@ -135,7 +135,8 @@ export function openPlayground(page) {
   };
 }
 
-class Problem extends Error {
+/** Why an input was not sent, or not answered. */
+class SendError extends Error {
   constructor(/** @type {string} */ code, /** @type {string} */ message) {
     super(message);
     this.code = code;
@@ -150,12 +151,12 @@ function readInput(/** @type {string} */ text, /** @type {Shown} */ { playground
     try {
       return JSON.parse(text);
     } catch {
-      throw new Problem("Not JSON", "The input is not JSON; nothing was sent.");
+      throw new SendError("Not JSON", "The input is not JSON; nothing was sent.");
     }
   }
   const words = text.split(/[\s,;[\]]+/).filter((word) => word !== "");
   const wrong = words.find((word) => !Number.isFinite(Number(word)));
-  if (wrong !== undefined) throw new Problem("Not a number", `“${wrong}” is not a number; nothing was sent.`);
+  if (wrong !== undefined) throw new SendError("Not a number", `“${wrong}” is not a number; nothing was sent.`);
   return words.map(Number);
 }
 

@@ -123,3 +123,12 @@ test("/info describes the first text model and its limits", async (t) => {
   const none = await (await serving(t, [doubling()])).get("/info");
   assert.deepEqual([none.status, none.json.error_type], [404, "Validation"]);
 });
+
+test("TEI's routes of tokens are not there, and the error names the path", async (t) => {
+  const { post } = await serving(t, [embeddingTexts]);
+  for (const path of ["/tokenize", "/decode"]) {
+    const { status, json } = await post(path, { inputs: "a" });
+    assert.equal(status, 404);
+    assert.match(JSON.stringify(json), new RegExp(`There is no ${path}; /docs lists the routes`));
+  }
+});

@@ -179,40 +179,32 @@ export async function unlimitConsumers(settings: QueueSettings, consumers: reado
 const isAsWanted = (wanted: Config, config: Config = {}): boolean =>
   Object.entries(wanted).every(([name, value]) => JSON.stringify(value) === JSON.stringify(config[name]));
 
-function streamConfig(settings: QueueSettings, names: QueueNames): Config & { readonly name: string } {
-  const { maxQueueSize, maxQueueBytes, maxAgeMs, durability, replicas } = settings;
-  const config = {
-    name: names.stream,
-    subjects: [names.lane("*", "*")],
-    retention: "workqueue",
-    storage: durability === "memory" ? "memory" : "file",
-    discard: "new",
-    discard_new_per_subject: true,
-    max_msgs_per_subject: maxQueueSize,
-    max_bytes: maxQueueBytes,
-    max_age: nanos(maxAgeMs),
-    duplicate_window: nanos(Math.min(maxAgeMs, 60_000)),
-    num_replicas: replicas,
-  };
-  return config;
-}
+const streamConfig = (settings: QueueSettings, names: QueueNames): Config & { readonly name: string } => ({
+  name: names.stream,
+  subjects: [names.lane("*", "*")],
+  retention: "workqueue",
+  storage: storageOf(settings),
+  discard: "new",
+  discard_new_per_subject: true,
+  max_msgs_per_subject: settings.maxQueueSize,
+  max_bytes: settings.maxQueueBytes,
+  max_age: nanos(settings.maxAgeMs),
+  duplicate_window: nanos(Math.min(settings.maxAgeMs, 60_000)),
+  num_replicas: settings.replicas,
+});
 
-function deadStreamConfig(
-  { durability, replicas }: QueueSettings,
-  names: QueueNames,
-): Config & { readonly name: string } {
-  const config = {
-    name: names.deadStream,
-    subjects: [names.deadLetters],
-    retention: "limits",
-    storage: durability === "memory" ? "memory" : "file",
-    discard: "old",
-    max_msgs: deadLettersKept,
-    max_age: nanos(deadLettersKeptMs),
-    num_replicas: replicas,
-  };
-  return config;
-}
+const deadStreamConfig = (settings: QueueSettings, names: QueueNames): Config & { readonly name: string } => ({
+  name: names.deadStream,
+  subjects: [names.deadLetters],
+  retention: "limits",
+  storage: storageOf(settings),
+  discard: "old",
+  max_msgs: deadLettersKept,
+  max_age: nanos(deadLettersKeptMs),
+  num_replicas: settings.replicas,
+});
+
+const storageOf = ({ durability }: QueueSettings): string => (durability === "memory" ? "memory" : "file");
 
 function refused(what: string, error: ApiError): NatsQueueError {
   if (isLeaderless(error)) return new NatsQueueError("UNAVAILABLE", `${what}: ${electing} (${error.description}).`);
