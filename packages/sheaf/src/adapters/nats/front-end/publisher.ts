@@ -49,6 +49,8 @@ export class Publisher {
   #cancelSweep: (() => void) | undefined;
   /** Why the last item was refused; undefined once one is taken. */
   #refusal: string | undefined;
+  /** Size of the last item that was refused: on a full disk a smaller one may fit. */
+  #refusedBytes = 0;
   /** Of the first publish since the server's last answer. */
   #askedAtMs: number | undefined;
   #probes = 0;
@@ -141,7 +143,9 @@ export class Publisher {
     // Those that a server that hangs finds later are one.
     headers.set("Nats-Msg-Id", `${keyOf(head)}.${this.#probes}`);
     const reply = ackSubject(this.#inbox, probeId);
-    this.#link.publish(this.#names.lane(route, "interactive"), pack(head, new Uint8Array()), { reply, headers });
+    const { byteLength } = pack(head, new Uint8Array());
+    const payload = pack(head, new Uint8Array(Math.max(0, this.#refusedBytes - byteLength)));
+    this.#link.publish(this.#names.lane(route, "interactive"), payload, { reply, headers });
   }
 
   /** The server's answer to a publish; undefined for `call` where it was a probe, or has ended. */
@@ -156,6 +160,7 @@ export class Publisher {
     const { error, seq } = recordOf(data) as PublishAck;
     if (error === undefined) {
       this.#refusal = undefined;
+      this.#refusedBytes = 0;
       if (call === undefined) this.#probes++;
       else this.forget(call);
       return this.#events.accepted(call, seq);
@@ -167,7 +172,9 @@ export class Publisher {
     const refusal = this.#refusalOf(error);
     // One that is full takes items as soon as others have left.
     if (!isFull(error)) this.#refusal = `JetStream refuses items (${description})`;
-    if (call !== undefined) this.#events.refused(call, refusal);
+    if (call === undefined) return;
+    this.#refusedBytes = call.payload.byteLength;
+    this.#events.refused(call, refusal);
   }
 
   #refusalOf(error: ApiError): Error {
