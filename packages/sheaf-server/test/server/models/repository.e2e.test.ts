@@ -262,7 +262,12 @@ test("a list that is longer than the queue is answered whole by the version that
       return items.map(() => ${version});
     } };`;
   const server = await servingFolder(t, { "a.mjs": slow(1) }, { queueMaxSize: 8, maxBatchSize: 2 });
-  const list = inferEvery(server.models.take("a", "model"), new Array(200).fill(1), { timeoutMs: 30_000 }, () => "input");
+  const list = inferEvery(
+    server.models.take("a", "model"),
+    new Array(200).fill(1),
+    { timeoutMs: 30_000 },
+    () => "input",
+  );
   await until(() => server.models.all[0]!.stats().items.ok > 4);
   server.put("a.mjs", slow(2));
   assert.equal((await server.load("a")).status, 200);
