@@ -1,5 +1,5 @@
 import type { Normalizer } from "./normalizers.ts";
-import { whiteSpace, withoutSpacesAtEnd, wordCharacter } from "./patterns.ts";
+import { readsNoSeam, whiteSpace, withoutSpacesAtEnd, wordCharacter } from "./patterns.ts";
 
 /** A stretch of a text, or a token that was found in it. */
 export type Section = { readonly text: string } | { readonly id: number };
@@ -17,16 +17,27 @@ interface AddedToken {
 /** Cuts a text at the tokens that stand apart from the vocabulary, such as [MASK]: those of a set, the longest first. */
 export type TokenFinder = (text: string) => readonly Section[];
 
+export interface TokenFinders {
+  /** In the text as written. */
+  readonly raw: TokenFinder;
+  /** In the normalized text. */
+  readonly normalized: TokenFinder;
+  /** Of the longest token of a normalized text that may go over a seam; 0 without one. See `seamAfter`. */
+  readonly longestOverSeam: number;
+}
+
 /** Finds added tokens, some in the text as written, the others in the normalised text. */
-export function tokenFinders(
-  tokens: unknown,
-  normalize: Normalizer,
-): { readonly raw: TokenFinder; readonly normalized: TokenFinder } {
+export function tokenFinders(tokens: unknown, normalize: Normalizer): TokenFinders {
   const all = ((tokens ?? []) as readonly AddedToken[]).filter(({ content }) => content !== "");
   const isNormalized = ({ normalized, special }: AddedToken): boolean => normalized ?? special !== true;
+  const normalized = all.filter(isNormalized).map((token) => [normalize(token.content), token] as const);
   return {
     raw: finderOf(all.filter((token) => !isNormalized(token)).map((token) => [token.content, token])),
-    normalized: finderOf(all.filter(isNormalized).map((token) => [normalize(token.content), token])),
+    normalized: finderOf(normalized),
+    longestOverSeam: normalized.reduce(
+      (most, [text]) => (readsNoSeam({ String: text }) ? most : Math.max(most, text.length)),
+      0,
+    ),
   };
 }
 

@@ -20,6 +20,10 @@ export class BytePairs implements WordModel {
   readonly #ignoresMerges: boolean;
   /** No token is made of more symbols. */
   #longest = 1;
+  /** By symbol: the most symbols of a token that has it, where that is more than one. */
+  readonly #widths: Map<number, number> = new Map();
+  /** Characters of the longest token that a whole word may be. */
+  readonly #longestToken: number;
 
   /** @throws {Error} a merge of tokens that the vocabulary lacks; dropout, which makes tokens of chance. */
   constructor(config: ModelConfig) {
@@ -45,54 +49,61 @@ export class BytePairs implements WordModel {
       if (leftId === undefined || rightId === undefined || id === undefined)
         throw new Error(`the merge ${JSON.stringify(merge)} has a token that the vocabulary lacks`);
       this.#merges.set(leftId * this.#factor + rightId, { rank, id });
-      this.#longest = Math.max(this.#longest, left.length + right.length);
+      const width = left.length + right.length;
+      this.#longest = Math.max(this.#longest, width);
+      for (const character of left + right) {
+        const symbol = this.#vocabulary.get(character);
+        if (symbol !== undefined) this.#widths.set(symbol, Math.max(width, this.#widths.get(symbol) ?? 1));
+      }
     });
+    for (const id of [...(this.#bytes ?? []), this.#unknown]) if (id !== undefined) this.#widths.set(id, this.#longest);
+    this.#longestToken = this.#ignoresMerges
+      ? [...this.#vocabulary.keys()].reduce((most, { length }) => Math.max(most, length), 0)
+      : 0;
   }
 
   idOf(token: string): number | undefined {
     return this.#vocabulary.get(token);
   }
 
-  encode(word: string, ids: number[], most: number): void {
+  encode(word: string, ids: number[]): void {
     const own = this.#ignoresMerges ? this.#vocabulary.get(word) : undefined;
     if (own !== undefined) {
       ids.push(own);
       return;
     }
-    // Looking for a border costs about as much as `longest` squared symbols: only a much longer word is worth it. With a prefix a
-    // merge may make a token that is shorter than its symbols.
-    const room = this.#prefix === "" ? most - ids.length : Infinity;
-    let done = 0;
-    for (let count = 4 * room + 1024; word.length > 2 * (done + count + this.#longest ** 2); count *= 2) {
-      const start = this.#settled(this.#symbols(word, done + count).slice(done));
-      for (const id of start.ids) ids.push(id);
-      if (ids.length > most) return;
-      done += start.symbols;
-    }
-    const symbols = this.#symbols(word, Infinity).slice(done);
+    const symbols = this.#symbols(word);
     const merged = symbols.length < shortWord ? this.#mergeShort(symbols) : this.#mergeLong(symbols).filter(isToken);
     for (const id of merged) ids.push(id);
   }
 
+  encodeStart(start: string, ids: number[]): void {
+    // With a prefix a merge may make a token that is shorter than its symbols.
+    if (this.#prefix !== "" || start.length <= this.#longestToken) return;
+    const symbols = this.#symbols(start, true);
+    const width = this.#widths.get(symbols.at(-1) ?? -1) ?? 1;
+    // Looking for a border costs about as much as `width` squared symbols.
+    if (symbols.length >= width ** 2 / 4) for (const id of this.#settled(symbols, width)) ids.push(id);
+  }
+
   /**
    * The tokens of a word that begins with these symbols, up to a border that nothing that follows can move; none where there is
-   * no such border.
+   * no such border. No token that has the last of them has more than `width`.
    *
    * No merge crosses a place between two tokens of a result, so the tokens on each side are those of that side alone. And if two
    * sides are put together, a first merge across the place between them would also happen between the two tokens beside it
-   * alone. A word has a place between tokens in each `longest` symbols: if, for every such place near the end, the tokens from
+   * alone. The word's last place between tokens up to the end of these is one of the last `width`: if, for every such place, the tokens from
    * `border` up to it leave the token before `border` as it is, then so does the whole word.
    */
-  #settled(symbols: readonly number[]): { readonly ids: readonly number[]; readonly symbols: number } {
-    const none = { ids: [], symbols: 0 };
+  #settled(symbols: readonly number[], width: number): readonly number[] {
     const ends = symbols.length;
     const merged = this.#mergeLong(symbols);
-    const lastBorder = merged.findLastIndex((id, at) => isToken(id) && at <= ends - this.#longest);
-    if (lastBorder <= 0) return none;
+    const lastBorder = merged.findLastIndex((id, at) => isToken(id) && at <= ends - width);
+    if (lastBorder <= 0) return [];
     let before = lastBorder - 1;
     while (merged[before]! < 0) before--;
     const isApart = new Map<number, boolean>();
-    for (let end = ends - this.#longest + 1; end <= ends; end++) {
+    for (let end = ends - width + 1; end <= ends; end++) {
       const after = this.#mergeLong(symbols.slice(lastBorder, end));
       const next = after.findIndex((id, at) => at > 0 && isToken(id));
       const length = next < 0 ? after.length : next;
@@ -101,22 +112,21 @@ export class BytePairs implements WordModel {
         const starts = both.flatMap((id, at) => (isToken(id) ? [at] : []));
         isApart.set(length, starts.length === 2 && starts[1] === lastBorder - before);
       }
-      if (isApart.get(length) === false) return none;
+      if (isApart.get(length) === false) return [];
     }
-    return { ids: merged.slice(0, lastBorder).filter(isToken), symbols: lastBorder };
+    return merged.slice(0, lastBorder).filter(isToken);
   }
 
-  /** The first `most` symbols of a word, or all. */
-  #symbols(word: string, most: number): number[] {
+  /** The symbols of a word, or those that are certain of one that goes on. */
+  #symbols(word: string, isOpen = false): number[] {
     const symbols: number[] = [];
     // An unknown character waits for the next known one, as in the reference.
     let unknown: number | undefined;
     let at = 0;
     for (const character of word) {
-      if (symbols.length >= most) return symbols;
       const isFirst = at === 0;
       at += character.length;
-      const token = (isFirst ? "" : this.#prefix) + character + (at === word.length ? this.#suffix : "");
+      const token = (isFirst ? "" : this.#prefix) + character + (at === word.length && !isOpen ? this.#suffix : "");
       const id = this.#vocabulary.get(token);
       if (id !== undefined) {
         if (unknown !== undefined) symbols.push(unknown);
@@ -129,7 +139,7 @@ export class BytePairs implements WordModel {
         unknown = this.#unknown;
       }
     }
-    if (unknown !== undefined) symbols.push(unknown);
+    if (unknown !== undefined && !isOpen) symbols.push(unknown);
     return symbols;
   }
 

@@ -29,12 +29,13 @@ function cached(model: WordModel): WordModel {
   const known = new Map<string, readonly number[]>();
   return {
     idOf: (token) => model.idOf(token),
-    encode(word, ids, most) {
-      if (word.length > longestCachedWord) return model.encode(word, ids, most);
+    encodeStart: model.encodeStart?.bind(model),
+    encode(word, ids) {
+      if (word.length > longestCachedWord) return model.encode(word, ids);
       let own = known.get(word);
       if (own === undefined) {
         const found: number[] = [];
-        model.encode(word, found, Infinity);
+        model.encode(word, found);
         own = found;
         if (known.size >= mostCachedWords) known.clear();
         known.set(word, own);

@@ -1,4 +1,4 @@
-import { patternOf, whiteSpace, withoutSpacesAtEnd } from "./patterns.ts";
+import { patternOf, readsNoSeam, whiteSpace, withoutSpacesAtEnd } from "./patterns.ts";
 import { precompiled } from "./precompiled.ts";
 import { textOf } from "./word-model.ts";
 
@@ -13,6 +13,12 @@ export function normalizerOf(config: unknown): Normalizer {
   const make = Object.hasOwn(normalizers, String(type)) ? normalizers[String(type)] : undefined;
   if (make === undefined) throw new Error(`the normalizer ${JSON.stringify(type)} is not served`);
   return make(own);
+}
+
+/** Whether the normalized start of a text is a start of the normalized text; see `seamAfter`. */
+export function keepsStarts(config: unknown): boolean {
+  const { type, normalizers: list, pattern } = (config ?? {}) as Config;
+  return type === "Sequence" ? (list as unknown[]).every(keepsStarts) : type !== "Replace" || readsNoSeam(pattern);
 }
 
 /** By type. */

@@ -50,6 +50,31 @@ export function patternOf(pattern: unknown): RegExp {
   }
 }
 
+/** Letters and digits between two of which no grapheme, composed character or contraction reads. */
+const plain =
+  "A-Za-z0-9\\u00C0-\\u00D6\\u00D8-\\u00F6\\u00F8-\\u024F\\u1E00-\\u1EFF\\u0391-\\u03A9\\u03B1-\\u03C9\\u0400-\\u0481\\u048A-\\u052F\\u05D0-\\u05EA" +
+  "\\u0621-\\u063F\\u0641-\\u064A\\u3041-\\u3096\\u30A1-\\u30FA\\u3400-\\u4DBF\\u4E00-\\u9FFF\\uAC00-\\uD7A3";
+const seams = new RegExp(`[${plain}]{3}`, "gu");
+const overSeam = new RegExp(`[${plain}]{2}`, "u");
+
+/**
+ * The end of a start of a text, of at least `count` characters, that no normalizer reads across and no word but the last: before the
+ * third of three plain letters or digits. -1 where there is none.
+ */
+export function seamAfter(text: string, count: number): number {
+  const own = new RegExp(seams);
+  own.lastIndex = count;
+  const match = own.exec(text);
+  return match === null ? -1 : match.index + 2;
+}
+
+/** Whether no match of a pattern of `tokenizer.json` goes over a seam: it has spaces and signs, and no two plain letters in a row. */
+export function readsNoSeam(pattern: unknown): boolean {
+  const { String: text, Regex: source } = (pattern ?? {}) as { readonly String?: string; readonly Regex?: string };
+  if (text !== undefined) return !overSeam.test(text);
+  return /^(?:\\[snrt]|[^\p{L}\p{N}\\.[\](){}|^$?*+]|[+*]|\{\d+,?\d*\})+$/u.test(source ?? "");
+}
+
 /** Oniguruma's expression in JavaScript's, with the `u` flag. @throws {Error} a construct that has no translation. */
 function translated(source: string): string {
   let result = "";

@@ -1,4 +1,4 @@
-import { patternOf, punctuation, whiteSpace, wordCharacter } from "./patterns.ts";
+import { patternOf, punctuation, readsNoSeam, whiteSpace, wordCharacter } from "./patterns.ts";
 
 /** Cuts a text into words, lazily. `isStart` says whether it begins the whole text. */
 export type PreTokenizer = (text: string, isStart: boolean) => Iterable<string>;
@@ -7,13 +7,13 @@ type Config = Readonly<Record<string, unknown>>;
 
 interface Made {
   readonly cut: PreTokenizer;
-  /** Whether a text may be cut apart before a space between two letters or digits of ASCII: no word crosses it. */
-  readonly isCutBySpaces: boolean;
+  /** Whether the words of a text's start are those of the whole text, but for the last one; see `seamAfter`. */
+  readonly isStable: boolean;
 }
 
 /** @throws {Error} a type that is not served. */
 export function preTokenizerOf(config: unknown): Made {
-  if (config === null || config === undefined) return { cut: whole, isCutBySpaces: false };
+  if (config === null || config === undefined) return { cut: whole, isStable: true };
   const { type, ...own } = config as Config;
   const make = Object.hasOwn(preTokenizers, String(type)) ? preTokenizers[String(type)] : undefined;
   if (make === undefined) throw new Error(`the pre-tokenizer ${JSON.stringify(type)} is not served`);
@@ -26,6 +26,7 @@ const whole: PreTokenizer = (text) => (text === "" ? [] : [text]);
 export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> = {
   Sequence: ({ pretokenizers: list }) => {
     const all = (list as unknown[]).map(preTokenizerOf);
+    const isStable = all.every((one) => one.isStable);
     const cut = all.reduce<PreTokenizer>(
       (before, { cut: after }) =>
         function* (text, isStart) {
@@ -37,7 +38,7 @@ export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> =
         },
       whole,
     );
-    return { cut, isCutBySpaces: all[0]?.isCutBySpaces ?? false };
+    return { cut, isStable };
   },
   BertPreTokenizer: () => bySpaces(`[^${punctuation}${whiteSpace}]+|${punctuation}`),
   Whitespace: () => bySpaces(`${wordCharacter}+|[^${wordCharacter.slice(1, -1)}${whiteSpace}]+`),
@@ -49,8 +50,7 @@ export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> =
         const prefixed = hasPrefix === true && !text.startsWith(" ") ? ` ${text}` : text;
         for (const word of words(prefixed, isStart)) yield byteCharacters(word);
       },
-      // The first word of a second part would get a prefix of its own, but such a part begins with a space.
-      isCutBySpaces: usesRegex === true,
+      isStable: true,
     };
   },
   Metaspace: ({ replacement = "\u2581", prepend_scheme, add_prefix_space, split = true }) => {
@@ -69,19 +69,20 @@ export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> =
         }
         if (start < all.length) yield all.slice(start);
       },
-      isCutBySpaces: split === true,
+      isStable: true,
     };
   },
   Split: ({ pattern, behavior, invert }) => {
     const found = patternOf(pattern);
-    const source = (pattern as { readonly Regex?: string }).Regex ?? "";
-    return { cut: splitting(found, behavior, invert === true), isCutBySpaces: splitsAtSpaces.has(source) };
+    const { Regex: source = "" } = pattern as { readonly Regex?: string };
+    const isStable = readsNoSeam(pattern) || stablePatterns.has(source);
+    return { cut: splitting(found, behavior, invert === true), isStable };
   },
   Punctuation: ({ behavior = "isolated" }) => splitter(punctuation, behavior),
   Digits: ({ individual_digits: isEach }) => splitter("\\p{N}", isEach === true ? "isolated" : "contiguous"),
   CharDelimiterSplit: ({ delimiter }) => ({
     cut: splitting(patternOf({ String: delimiter }), "removed", false),
-    isCutBySpaces: false,
+    isStable: true,
   }),
 };
 
@@ -89,8 +90,8 @@ export const preTokenizers: Readonly<Record<string, (config: Config) => Made>> =
 const gpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 const byteLevelWords = patternOf({ Regex: gpt2 });
 
-/** Known patterns that begin a new word at a single space before a letter or digit. */
-const splitsAtSpaces: ReadonlySet<string> = new Set([
+/** Known patterns whose matches depend on at most a character behind them. */
+const stablePatterns: ReadonlySet<string> = new Set([
   gpt2,
   ...["\\p{N}", "\\p{N}{1,3}"].map(
     (digits) =>
@@ -105,11 +106,11 @@ function* matches(text: string, pattern: RegExp): Iterable<string> {
 
 function bySpaces(source: string): Made {
   const pattern = new RegExp(source, "gv");
-  return { cut: (text) => matches(text, pattern), isCutBySpaces: true };
+  return { cut: (text) => matches(text, pattern), isStable: true };
 }
 
 function splitter(source: string, behavior: unknown): Made {
-  return { cut: splitting(new RegExp(source, "gv"), behavior, false), isCutBySpaces: false };
+  return { cut: splitting(new RegExp(source, "gv"), behavior, false), isStable: true };
 }
 
 /** @throws {Error} a behaviour that is not known. */

@@ -1,6 +1,7 @@
 import { tokenFinders, type TokenFinder } from "./added-tokens.ts";
 import { wordModelOf } from "./models.ts";
-import { lowercase, normalizerOf, type Normalizer } from "./normalizers.ts";
+import { keepsStarts, lowercase, normalizerOf, type Normalizer } from "./normalizers.ts";
+import { seamAfter } from "./patterns.ts";
 import { templatesOf, type Piece, type Templates } from "./post-processors.ts";
 import { preTokenizerOf, type PreTokenizer } from "./pre-tokenizers.ts";
 import type { WordModel } from "./word-model.ts";
@@ -30,8 +31,13 @@ interface Found {
   readonly isReadWhole: boolean;
 }
 
-/** Characters of a text that are read at once: a text of which only the first tokens count is not read to its end. */
-const sliceCharacters = 4096;
+/**
+ * A long text of which only the first tokens count is read for so many characters a token at first, then for four times as many, and
+ * at last to its end.
+ */
+const charactersPerToken = 8;
+const fewestCharacters = 256;
+const growth = 4;
 
 /**
  * The tokenizer of a `tokenizer.json` of Hugging Face: the same tokens as their library gives.
@@ -41,9 +47,10 @@ export class TextTokenizer {
   readonly #normalize: Normalizer;
   readonly #raw: TokenFinder;
   readonly #normalized: TokenFinder;
+  readonly #longestOverSeam: number;
   readonly #cut: PreTokenizer;
-  /** Between which characters a long text may be cut apart; undefined: nowhere. */
-  readonly #seam: RegExp | undefined;
+  /** Whether the first tokens of a long text may be those of its start. */
+  readonly #isStable: boolean;
   readonly #model: WordModel;
   readonly #templates: Templates;
   readonly #side: Side;
@@ -54,9 +61,10 @@ export class TextTokenizer {
     const finders = tokenFinders(file["added_tokens"], this.#normalize);
     this.#raw = finders.raw;
     this.#normalized = finders.normalized;
-    const { cut, isCutBySpaces } = preTokenizerOf(file["pre_tokenizer"]);
+    this.#longestOverSeam = finders.longestOverSeam;
+    const { cut, isStable } = preTokenizerOf(file["pre_tokenizer"]);
     this.#cut = cut;
-    this.#seam = isCutBySpaces ? (spacesIdeographs(file["normalizer"]) ? spaceOrIdeograph : spaceInWords) : undefined;
+    this.#isStable = isStable && keepsStarts(file["normalizer"]);
     this.#model = wordModelOf(file["model"]);
     this.#templates = templatesOf(file["post_processor"]);
     this.#side = options.truncationSide ?? "right";
@@ -119,20 +127,49 @@ export class TextTokenizer {
 
   /** @returns whether it was read to its end */
   #addSection(text: string, isStart: boolean, ids: number[], limit: number): boolean {
-    let from = 0;
-    for (const slice of limit === Infinity || this.#seam === undefined ? [text] : slicesOf(text, this.#seam)) {
-      let isFirst = isStart && from === 0;
-      for (const part of this.#normalized(this.#normalize(slice))) {
-        if (ids.length > limit) return false;
-        if ("id" in part) ids.push(part.id);
-        else
-          for (const word of this.#cut(part.text, isFirst)) {
-            this.#model.encode(word, ids, limit);
-            if (ids.length > limit) return false;
-          }
-        isFirst = false;
+    const first = Math.max(fewestCharacters, charactersPerToken * (limit - ids.length));
+    for (let count = first; this.#isStable && 2 * count < text.length; count *= growth) {
+      const end = seamAfter(text, count);
+      if (end < 0) break;
+      if (this.#hasTokenOver(text, end)) continue;
+      const found: number[] = [];
+      this.#addWords(text.slice(0, end), isStart, found, Infinity, true);
+      if (ids.length + found.length <= limit) continue;
+      for (const id of found) ids.push(id);
+      return false;
+    }
+    return this.#addWords(text, isStart, ids, limit, false);
+  }
+
+  /** Whether an added token of the normalized text may go over a seam. */
+  #hasTokenOver(text: string, seam: number): boolean {
+    if (this.#longestOverSeam === 0) return false;
+    const width = 4 * this.#longestOverSeam;
+    const from = Math.max(0, seam - width);
+    // One that ends at the seam may want a word to end there.
+    return [seam, seam + width].some((to) =>
+      this.#normalized(this.#normalize(text.slice(from, to))).some((section) => "id" in section),
+    );
+  }
+
+  /** The tokens of a text; with `isOpen` those that it has whatever follows. @returns whether it was read to its end */
+  #addWords(text: string, isStart: boolean, ids: number[], limit: number, isOpen: boolean): boolean {
+    let isFirst = isStart;
+    const parts = this.#normalized(this.#normalize(text));
+    for (const [place, part] of parts.entries()) {
+      if (ids.length > limit) return false;
+      if ("id" in part) ids.push(part.id);
+      else {
+        let last: string | undefined;
+        for (const word of this.#cut(part.text, isFirst)) {
+          if (last !== undefined) this.#model.encode(last, ids);
+          if (ids.length > limit) return false;
+          last = word;
+        }
+        if (last !== undefined && isOpen && place === parts.length - 1) this.#model.encodeStart?.(last, ids);
+        else if (last !== undefined) this.#model.encode(last, ids);
       }
-      from += slice.length;
+      isFirst = false;
     }
     return true;
   }
@@ -151,29 +188,6 @@ function cutOf(
 function keptOf(ids: readonly number[], most: number, side: Side): readonly number[] {
   if (ids.length <= most) return ids;
   return side === "left" ? ids.slice(ids.length - most) : ids.slice(0, most);
-}
-
-/** A space between two letters or digits of ASCII: no normalizer reads across one. */
-const spaceInWords = /[A-Za-z0-9] [A-Za-z0-9]/gu;
-const spaceOrIdeograph = /[A-Za-z0-9] [A-Za-z0-9]|[\u4E00-\u9FFF]{2}/gu;
-
-/** Whether each ideograph becomes a word, as in BERT. */
-function spacesIdeographs(normalizer: unknown): boolean {
-  const { type, handle_chinese_chars: spaces } = (normalizer ?? {}) as Readonly<Record<string, unknown>>;
-  return type === "BertNormalizer" && spaces !== false;
-}
-
-/** Cuts a long text after the first character of a seam. */
-function* slicesOf(text: string, seam: RegExp): Iterable<string> {
-  let from = 0;
-  while (text.length - from > sliceCharacters) {
-    seam.lastIndex = from + sliceCharacters;
-    const match = seam.exec(text);
-    if (match === null) break;
-    yield text.slice(from, match.index + 1);
-    from = match.index + 1;
-  }
-  yield text.slice(from);
 }
 
 function filled(template: readonly Piece[], texts: readonly (readonly number[])[]): Pick<Encoding, "ids" | "types"> {

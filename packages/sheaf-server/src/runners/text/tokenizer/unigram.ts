@@ -3,9 +3,6 @@ import type { ModelConfig, WordModel } from "./word-model.ts";
 /** What an unknown character scores below the lowest score of the vocabulary, as in SentencePiece. */
 const unknownPenalty = 10;
 
-/** Characters after which a long word is looked at for tokens that no later character can change. */
-const settleEvery = 4096;
-
 /** The likeliest pieces of a unigram language model (Kudo 2018, arXiv 1804.10959). */
 export class Unigram implements WordModel {
   readonly #ids: Map<string, number> = new Map();
@@ -14,6 +11,8 @@ export class Unigram implements WordModel {
   readonly #unknown: number;
   readonly #unknownScore: number;
   readonly #bytes: readonly number[] | undefined;
+  /** Of the longest piece. */
+  readonly #mostCharacters: number;
 
   /** @throws {Error} a vocabulary without an unknown token. */
   constructor({ vocab, unk_id: unknown, byte_fallback: fallsBack }: ModelConfig) {
@@ -22,6 +21,7 @@ export class Unigram implements WordModel {
     if (typeof unknown !== "number") throw new Error("the vocabulary has no unk_id");
     this.#scores = pieces.map(([, score]) => score);
     this.#unknown = unknown;
+    this.#mostCharacters = pieces.reduce((most, [piece]) => Math.max(most, piece.length), 2);
     this.#unknownScore = this.#scores.reduce((least, score) => Math.min(least, score), Infinity) - unknownPenalty;
     pieces.forEach(([piece], id) => {
       this.#ids.set(piece, id);
@@ -37,15 +37,24 @@ export class Unigram implements WordModel {
     return this.#ids.get(token);
   }
 
-  encode(word: string, ids: number[], most: number): void {
+  encode(word: string, ids: number[]): void {
+    this.#addIds(word, word.length, ids);
+  }
+
+  encodeStart(start: string, ids: number[]): void {
+    this.#addIds(start, start.length - this.#mostCharacters, ids);
+  }
+
+  /** The ids up to `stop`; of a text that goes on, those that are certain there. */
+  #addIds(word: string, stop: number, ids: number[]): void {
     const { length } = word;
     const best = new Float64Array(length + 1);
     /** Where the last piece of the best way to each place begins; -1 where none does. */
     const from = new Int32Array(length + 1).fill(-1);
     const piece = new Int32Array(length + 1);
     let reached = 0;
-    let settleAt = settleEvery;
-    for (let start = 0; start < length;) {
+    let start = 0;
+    while (start < stop) {
       const width = (word.codePointAt(start) as number) > 0xffff ? 2 : 1;
       const score = best[start]!;
       let hasSingle = false;
@@ -76,20 +85,11 @@ export class Unigram implements WordModel {
         }
       }
       start += width;
-      if (start >= settleAt && most !== Infinity) {
-        settleAt = start + settleEvery;
-        const settled = settledAt(from, start, reached);
-        // Tokens have a character at least.
-        if (settled > most) {
-          const found = this.#idsTo(word, settled, from, piece);
-          if (ids.length + found.length > most) {
-            for (const id of found) ids.push(id);
-            return;
-          }
-        }
-      }
     }
-    for (const id of this.#idsTo(word, length, from, piece)) ids.push(id);
+    let end = stop === length ? length : settledAt(from, start, reached);
+    // A run of unknown characters may go on.
+    while (stop < length && end > 0 && piece[end] === this.#unknown) end = from[end]!;
+    for (const id of this.#idsTo(word, end, from, piece)) ids.push(id);
   }
 
   /** Backwards from a place. Unknown characters in a row are one token. */

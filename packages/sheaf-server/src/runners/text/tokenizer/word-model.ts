@@ -1,10 +1,15 @@
 /** Token ids of a word of the pre-tokenizer. */
 export interface WordModel {
   /**
-   * Appends the ids of a word; the end of a long word may be left out once there are more than `most`.
+   * Appends the ids of a word.
    * @throws {Error} the word has a character that the vocabulary has no token for.
    */
-  encode(word: string, ids: number[], most: number): void;
+  encode(word: string, ids: number[]): void;
+  /**
+   * Appends the first ids of every word that begins so, as far as they are certain.
+   * @default none are
+   */
+  readonly encodeStart?: ((start: string, ids: number[]) => void) | undefined;
   idOf(token: string): number | undefined;
 }
 
