@@ -49,6 +49,30 @@ test("of two segmentations the likelier one is chosen, of equals the one with th
   assert.deepEqual(small.encode("bc"), [1, 3, 5]);
 });
 
+test("a long text is read until its first tokens are certain, which are those of the whole", () => {
+  const reference = useLiteReference.map(({ text }) => text);
+  const texts = [
+    reference.join(" "),
+    reference.join(""),
+    "the cat sits outside and waits ".repeat(1_000),
+    "Y2F0IHNpdHM".repeat(3_000),
+    "a".repeat(30_000),
+    " ".repeat(30_000),
+    "\u6F22x".repeat(15_000),
+  ];
+  for (const [i, text] of texts.entries()) {
+    const whole = tokenizer.encode(text);
+    for (const most of [1, 128, 700]) {
+      const ids = tokenizer.encode(text, most);
+      assert.deepEqual(ids, whole.slice(0, ids.length), `text ${i}, ${most} tokens`);
+      assert.ok(ids.length > most || ids.length === whole.length, `text ${i}, ${most} tokens`);
+      // Of one letter again and again, where its pieces begin depends on its end; spaces have no place to end a start.
+      const isSettled = i >= 2 && !/^(?:aaa| )/u.test(text);
+      assert.ok(!isSettled || ids.length < whole.length / 4, `text ${i}: ${ids.length} of ${whole.length} tokens`);
+    }
+  }
+});
+
 test("the work grows with the text's length, not with its square", () => {
   // 100,000 characters at the cost of a square would take minutes; the reference takes 1,000 characters as far as this.
   assert.ok(tokenizer.encode("word ".repeat(20_000)).length > 19_000);

@@ -1,7 +1,13 @@
+import { startsOf } from "./tokenizer/patterns.ts";
+import { settledAt } from "./tokenizer/unigram.ts";
+
 /** Cuts a text into the pieces of a unigram language model (Kudo 2018, arXiv 1804.10959): token ids. */
 export interface UnigramTokenizer {
-  /** The token ids of the likeliest segmentation; `[unknown]` for a text that has none. */
-  encode(text: string): number[];
+  /**
+   * The token ids of the likeliest segmentation; `[unknown]` for a text that has none. Of a long text that has more than `most` the last
+   * ones may be left out. @default Infinity
+   */
+  encode(text: string, most?: number): number[];
 }
 
 interface TrieNode {
@@ -29,6 +35,7 @@ export function unigramTokenizer(
   reserved: number,
 ): UnigramTokenizer {
   const root = trieNode();
+  const longest = pieces.reduce((most, [piece]) => Math.max(most, piece.length), 0);
   pieces.forEach(([piece, score], id) => {
     if (id < reserved) return;
     let node = root;
@@ -43,17 +50,19 @@ export function unigramTokenizer(
   });
 
   return {
-    encode(text) {
-      const codes = codePoints(text);
-      const { lastIds, lastLengths } = bestPieces(root, codes);
-      const ids: number[] = [];
-      let wasUnknown = false;
-      for (let end = codes.length; end > 0; end -= lastLengths[end] as number) {
-        const id = lastIds[end] as number;
-        if (!(wasUnknown && id === unknownId)) ids.push(id);
-        wasUnknown = id === unknownId;
+    encode(text, most = Infinity) {
+      for (const end of startsOf(text, most)) {
+        const codes = codePoints(text.slice(0, end));
+        const stop = codes.length - longest;
+        const { lastIds, lastLengths } = bestPieces(root, codes, stop);
+        const from = lastLengths.map((length, place) => place - length);
+        const ids = idsTo(settledAt(from, stop, codes.length), lastIds, lastLengths);
+        if (ids.length > most) return ids;
       }
-      return ids.length === 0 ? [unknownId] : ids.reverse();
+      const codes = codePoints(text);
+      const { lastIds, lastLengths } = bestPieces(root, codes, codes.length);
+      const ids = idsTo(codes.length, lastIds, lastLengths);
+      return ids.length === 0 ? [unknownId] : ids;
     },
   };
 }
@@ -78,11 +87,12 @@ function codePoints(text: string): Uint32Array {
 
 /**
  * Viterbi, forwards: by the time a start is visited every piece that ends there has been weighed. Linear in the text.
- * Each end keeps the id and length of the last piece of its best segmentation.
+ * Each end keeps the id and length of the last piece of its best segmentation, of the pieces that begin before `stop`.
  */
 function bestPieces(
   root: TrieNode,
   codes: Uint32Array,
+  stop: number,
 ): { readonly lastIds: Int32Array; readonly lastLengths: Int32Array } {
   const best = new Float64Array(codes.length + 1);
   const lastIds = new Int32Array(codes.length + 1);
@@ -94,7 +104,7 @@ function bestPieces(
     lastIds[end] = id;
     lastLengths[end] = length;
   };
-  for (let start = 0; start < codes.length; start++) {
+  for (let start = 0; start < stop; start++) {
     const score = best[start] as number;
     let node = root.next.get(codes[start] as number);
     let matched = false;
@@ -108,4 +118,16 @@ function bestPieces(
     if (!matched) offer(start + 1, score, unknownId, 1);
   }
   return { lastIds, lastLengths };
+}
+
+/** Backwards from an end. Unknown characters in a row are one token. */
+function idsTo(last: number, lastIds: Int32Array, lastLengths: Int32Array): number[] {
+  const ids: number[] = [];
+  let wasUnknown = false;
+  for (let end = last; end > 0; end -= lastLengths[end] as number) {
+    const id = lastIds[end] as number;
+    if (!(wasUnknown && id === unknownId)) ids.push(id);
+    wasUnknown = id === unknownId;
+  }
+  return ids.reverse();
 }

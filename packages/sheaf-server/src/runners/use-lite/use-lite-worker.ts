@@ -19,7 +19,7 @@ export interface UseLiteResult {
   readonly tokens: number;
   /** Whether the text had more. */
   readonly truncated: boolean;
-  /** The tokens of a text that had more: all of them are counted. */
+  /** The tokens that a text that had more has, or has at least: a long one is not read to its end. */
   readonly textTokens?: number;
   readonly isReadWhole?: boolean;
 }
@@ -66,10 +66,10 @@ export async function loadUseLite({
 }
 
 export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: LoadedUseLite): UseLiteBatch {
-  const rows = texts.map((text) => tokenizer.encode(text));
+  const rows = texts.map((text) => tokenizer.encode(text, maxTokens));
   const read = rows.map(({ length }) =>
     length > maxTokens
-      ? { tokens: maxTokens, truncated: true, textTokens: length, isReadWhole: true }
+      ? { tokens: maxTokens, truncated: true, textTokens: length, isReadWhole: false }
       : { tokens: length, truncated: false },
   );
   const mostTokens = read.reduce((most, { tokens }) => Math.max(most, tokens), 0);

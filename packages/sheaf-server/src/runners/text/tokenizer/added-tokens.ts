@@ -22,7 +22,7 @@ export interface TokenFinders {
   readonly raw: TokenFinder;
   /** In the normalized text. */
   readonly normalized: TokenFinder;
-  /** Of the longest token of a normalized text that may go over a seam; 0 without one. See `seamAfter`. */
+  /** Of the longest token of a normalized text that may go over a seam; 0 without one. See `startsOf`. */
   readonly longestOverSeam: number;
 }
 

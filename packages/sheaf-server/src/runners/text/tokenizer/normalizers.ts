@@ -15,7 +15,7 @@ export function normalizerOf(config: unknown): Normalizer {
   return make(own);
 }
 
-/** Whether the normalized start of a text is a start of the normalized text; see `seamAfter`. */
+/** Whether the normalized start of a text is a start of the normalized text; see `startsOf`. */
 export function keepsStarts(config: unknown): boolean {
   const { type, normalizers: list, pattern } = (config ?? {}) as Config;
   return type === "Sequence" ? (list as unknown[]).every(keepsStarts) : type !== "Replace" || readsNoSeam(pattern);

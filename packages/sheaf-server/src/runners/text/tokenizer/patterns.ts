@@ -58,14 +58,18 @@ const seams = new RegExp(`[${plain}]{3}`, "gu");
 const overSeam = new RegExp(`[${plain}]{2}`, "u");
 
 /**
- * The end of a start of a text, of at least `count` characters, that no normalizer reads across and no word but the last: before the
- * third of three plain letters or digits. -1 where there is none.
+ * Ends of longer and longer starts of a long text whose first `most` tokens are wanted: for some characters a token, then for four
+ * times as many, up to half of it. No normalizer reads across such an end, and no word but the last: it is before the third of three
+ * plain letters or digits, a seam.
  */
-export function seamAfter(text: string, count: number): number {
-  const own = new RegExp(seams);
-  own.lastIndex = count;
-  const match = own.exec(text);
-  return match === null ? -1 : match.index + 2;
+export function* startsOf(text: string, most: number): Iterable<number> {
+  const seam = new RegExp(seams);
+  for (let count = Math.max(256, 8 * most); 2 * count < text.length; count *= 4) {
+    seam.lastIndex = count;
+    const match = seam.exec(text);
+    if (match === null) return;
+    yield match.index + 2;
+  }
 }
 
 /** Whether no match of a pattern of `tokenizer.json` goes over a seam: it has spaces and signs, and no two plain letters in a row. */

@@ -7,7 +7,7 @@ type Config = Readonly<Record<string, unknown>>;
 
 interface Made {
   readonly cut: PreTokenizer;
-  /** Whether the words of a text's start are those of the whole text, but for the last one; see `seamAfter`. */
+  /** Whether the words of a text's start are those of the whole text, but for the last one; see `startsOf`. */
   readonly isStable: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { tokenFinders, type TokenFinder } from "./added-tokens.ts";
 import { wordModelOf } from "./models.ts";
 import { keepsStarts, lowercase, normalizerOf, type Normalizer } from "./normalizers.ts";
-import { seamAfter } from "./patterns.ts";
+import { startsOf } from "./patterns.ts";
 import { templatesOf, type Piece, type Templates } from "./post-processors.ts";
 import { preTokenizerOf, type PreTokenizer } from "./pre-tokenizers.ts";
 import type { WordModel } from "./word-model.ts";
@@ -30,14 +30,6 @@ interface Found {
   readonly ids: readonly number[];
   readonly isReadWhole: boolean;
 }
-
-/**
- * A long text of which only the first tokens count is read for so many characters a token at first, then for four times as many, and
- * at last to its end.
- */
-const charactersPerToken = 8;
-const fewestCharacters = 256;
-const growth = 4;
 
 /**
  * The tokenizer of a `tokenizer.json` of Hugging Face: the same tokens as their library gives.
@@ -127,10 +119,7 @@ export class TextTokenizer {
 
   /** @returns whether it was read to its end */
   #addSection(text: string, isStart: boolean, ids: number[], limit: number): boolean {
-    const first = Math.max(fewestCharacters, charactersPerToken * (limit - ids.length));
-    for (let count = first; this.#isStable && 2 * count < text.length; count *= growth) {
-      const end = seamAfter(text, count);
-      if (end < 0) break;
+    for (const end of this.#isStable ? startsOf(text, limit - ids.length) : []) {
       if (this.#hasTokenOver(text, end)) continue;
       const found: number[] = [];
       this.#addWords(text.slice(0, end), isStart, found, Infinity, true);

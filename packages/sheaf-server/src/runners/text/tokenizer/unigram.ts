@@ -115,7 +115,7 @@ export class Unigram implements WordModel {
 }
 
 /** The last place that the best ways to all places still open have in common: what lies before it stays as it is. */
-function settledAt(from: Int32Array, start: number, reached: number): number {
+export function settledAt(from: Int32Array, start: number, reached: number): number {
   let common = start;
   for (let end = start + 1; end <= reached; end++) {
     if (from[end]! < 0) continue;
