@@ -19,6 +19,7 @@ export function logBatches(
   return batcher.subscribe(
     ({ batchId, reason, size, queueWaitMs, runMs, outcome, failedItems, extraRuns, errorCode }) => {
       const level = outcome === "error" || outcome === "partial" ? "warn" : "debug";
+      if (level === "debug" && log.level !== "debug" && log.level !== "trace") return;
       const facts = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs };
       const text = { ok: "batch", refused: "batch", partial: "batch failed in part", error: "batch failed" }[outcome];
       log[level]({ ...facts, failedItems, extraRuns, errorCode }, text);

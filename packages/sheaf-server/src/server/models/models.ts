@@ -216,11 +216,14 @@ export class Models {
    * model that still loads, as it may be the one.
    */
   #unnamed(param: string, can: Can): Deployment {
-    const named = this.#named.flatMap((name) => this.#byName.get(name) ?? []);
-    for (const deployment of named) {
+    // Every request without a name passes here, and its first model is the answer: no lists before it.
+    for (const name of this.#named) {
+      const deployment = this.#byName.get(name);
+      if (deployment === undefined) continue;
       if (deployment.current === undefined) throw notServed(deployment);
       if (can(deployment.current.definition)) return deployment;
     }
+    const named = this.#named.flatMap((name) => this.#byName.get(name) ?? []);
     const others = this.deployments.filter((deployment) => !named.includes(deployment));
     const isOpen = (deployment: Deployment): boolean =>
       deployment.current === undefined && deployment.state === "loading" && this.#starting.has(deployment);
