@@ -80,7 +80,7 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
       while (head < fiveDigits && at <= lastWord) {
         const four = words.getInt32(at, true) ^ 0x30303030;
         // A byte above 9 reaches its highest bit with 0x76 more, or has it already.
-        if (((((four + 0x76767676) | 0) | four) & 0x80808080) !== 0) break;
+        if ((((four + 0x76767676) | 0 | four) & 0x80808080) !== 0) break;
         const pairs = (Math.imul(four, 10) + (four >>> 8)) | 0;
         head = (Math.imul(head, 10_000) + Math.imul(pairs & 0xff, 100) + ((pairs >>> 16) & 0xff)) | 0;
         at += 4;
