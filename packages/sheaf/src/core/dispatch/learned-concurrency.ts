@@ -76,6 +76,9 @@ export class LearnedConcurrency {
   #before = 0;
   #look = firstLook;
   #lookAfter = firstLook;
+  /** Runs have become slower, and fewer have not been tried since. */
+  #isSlower = false;
+  #wasOverloaded = false;
 
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
@@ -118,11 +121,29 @@ export class LearnedConcurrency {
     if (inFlight > 1.05) this.#crowded++;
     this.#pause--;
     this.#look--;
+    this.#startOver(now.isOverloaded);
     if (--this.#lookAgain > 0 || now.isPaused) return;
     // Runs that meet no other have nothing to tell.
     if (this.#short + this.#crowded > 0) this.#decide(nowMs, now.isOverloaded);
     this.#lookAgain = Math.ceil(this.#interval);
     this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
+  }
+
+  /** What was tried in vain may pay once the service has changed, or so many more calls come that it is overloaded. */
+  #startOver(isOverloaded: boolean): void {
+    const { change } = this.contention;
+    if (change !== 0 || (isOverloaded && !this.#wasOverloaded)) this.#tryAgain();
+    this.#wasOverloaded = isOverloaded;
+    if (change > 0) {
+      this.#isSlower = true;
+      this.#look = this.#lookAfter = firstLook;
+    }
+    this.contention.change = 0;
+  }
+
+  #tryAgain(): void {
+    this.#pause = 0;
+    this.#pauseAfter = firstPause;
   }
 
   /** A run was rejected and not put back, or exceeded runTimeoutMs. */
@@ -172,8 +193,7 @@ export class LearnedConcurrency {
     // Where no run has met clearly fewer, the places found are only the most that there can be.
     const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
     if (
-      !isOverloaded &&
-      !(isPressed && cost < nearlyFree) &&
+      (this.#isSlower || (!isOverloaded && !(isPressed && cost < nearlyFree))) &&
       limit > 1 &&
       isOpen &&
       this.#crowded > 0.8 * this.#runs &&
@@ -182,12 +202,15 @@ export class LearnedConcurrency {
       const share = this.#lookAfter === firstLook ? lookAt : lookAgainAt;
       this.#look = this.#lookAfter = Math.min(longestLook, 4 * this.#lookAfter);
       this.#before = limit;
+      this.#isSlower = false;
       return this.#set(Math.floor(share * limit), "probe", nowMs);
     }
     if (!mayRise || nowMs < this.#quietEndsAtMs) return;
     // As many have run before, and did not wait for each other.
     const proven = Math.min(target, contention.most, highest);
     if (limit < 0.95 * proven) return this.#set(Math.min(proven, 2 * limit), "demand", nowMs);
+    // The last try has paid.
+    if (this.#probed === limit && cost < nearlyFree && this.#runs >= 2 * leastRuns) this.#tryAgain();
     if (this.#pause > 0) return;
     if (cost < most) {
       if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;

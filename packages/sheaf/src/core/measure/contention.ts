@@ -63,6 +63,8 @@ export class Contention {
   least: number = Infinity;
   most: number = 0;
   last: ContentionFit | undefined;
+  /** Runs have become slower (1) or faster (-1) for good; whoever has followed sets it to 0. */
+  change: -1 | 0 | 1 = 0;
 
   /** @param inFlight runs in flight on average while it ran, itself included */
   observe(inFlight: number, size: number, runMs: number): void {
@@ -95,6 +97,7 @@ export class Contention {
     this.#surprises = direction * this.#surprises < 0 ? direction : direction && this.#surprises + direction;
     if (Math.abs(this.#surprises) < surprisesToFollow) return;
     this.#surprises = 0;
+    this.change = direction;
     for (const each of this.#cells.values()) each.weight = Math.min(each.weight, doubted);
   }
 
