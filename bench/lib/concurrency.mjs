@@ -144,8 +144,8 @@ export class SimulatedService {
 
 /**
  * Poisson calls at `load` of the service's capacity for `lastsMs`; calls in the first `startMs` are not counted.
- * `batchers`: so many share the calls; `steps`: [atMs, places]; `onEnd(batcher)` is called when a batch has ended, and
- * `onSecond(second, ...batchers)` once a second.
+ * `batchers`: this many share the calls; `steps`: [atMs, places, load], where without a load it stays; `onEnd(batcher)` is called when a batch has ended, and
+ * `onLook(atMs, ...batchers)` every `lookEveryMs`.
  */
 export async function trial({
   service,
@@ -157,7 +157,8 @@ export async function trial({
   batchers: count = 1,
   steps = [],
   onEnd,
-  onSecond,
+  onLook,
+  lookEveryMs = 1000,
 }) {
   const clock = virtualClock();
   const simulated = new SimulatedService(clock, service, seed ^ 0x51ab3c);
@@ -168,8 +169,12 @@ export async function trial({
     return items;
   };
   const batchers = Array.from({ length: count }, () => createBatcher(run, { maxBatchSize, clock, ...options }));
-  for (const [atMs, places] of steps) clock.at(atMs, () => simulated.setPlaces(places));
-  const perMs = load * capacityPerMs(service);
+  let perMs = load * capacityPerMs(service);
+  for (const [atMs, places, next = load] of steps)
+    clock.at(atMs, () => {
+      simulated.setPlaces(places);
+      perMs = next * capacityPerMs(service);
+    });
   const latencies = [];
   let lost = 0;
   let counted = 0;
@@ -193,9 +198,9 @@ export async function trial({
     });
   };
   arm();
-  if (onSecond !== undefined)
-    for (let second = 0; second * 1000 <= lastsMs; second++)
-      clock.at(second * 1000, () => onSecond(second, ...batchers));
+  if (onLook !== undefined)
+    for (let lookAtMs = 0; lookAtMs <= lastsMs; lookAtMs += lookEveryMs)
+      clock.at(lookAtMs, () => onLook(lookAtMs, ...batchers));
   await clock.idle();
   let sum = 0;
   for (const ms of latencies) sum += ms;
