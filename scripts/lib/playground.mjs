@@ -10,7 +10,9 @@ export async function playgroundPage() {
   const [script, style] = await Promise.all([bundled(`${folder}/src/main.js`), bundled(`${folder}/style.css`)]);
   // No text of the script may end the element that holds it.
   const inline = script.replaceAll("</script", "<\\/script");
+  const icon = readFileSync(`${root}/packages/sheaf-server/src/dashboard/page/icon.svg`, "utf8").trim();
   const html = readFileSync(`${folder}/index.html`, "utf8")
+    .replace("<!-- icon.svg -->", () => icon)
     .replace("/* style.css */", () => style)
     .replace("/* main.js */", () => inline);
   return { html, scriptBytes: gzipSync(inline, { level: 9 }).byteLength };
