@@ -1,7 +1,7 @@
 import protobuf, { type Reader, type Type } from "protobufjs";
 import { messageOf, Problem } from "../../../problems/problem.ts";
 import { malformed } from "../kserve/tensor-data.ts";
-import { protocolFile } from "./definition.ts";
+import { types } from "./definition.ts";
 
 /** A ModelInferRequest: its fields as the JSON of the protocol has them, and the bytes of its tensors as they came. */
 export interface InferMessage {
@@ -27,7 +27,6 @@ const lengthDelimited = 2;
 export const wireTypeOf = (type: string): number =>
   (protobuf.types.basic as Readonly<Record<string, number>>)[type] ?? lengthDelimited;
 
-const types = new protobuf.Root().loadSync(protocolFile, { keepCase: true });
 export const contentsType: Type = types.lookupType("inference.InferTensorContents");
 const requestType = types.lookupType("inference.ModelInferRequest");
 // Elements stay bytes until it is known how many there must be.
