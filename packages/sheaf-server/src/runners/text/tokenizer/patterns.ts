@@ -62,9 +62,16 @@ const overSeam = new RegExp(`[${plain}]{2}`, "u");
  * times as many, up to half of it. No normalizer reads across such an end, and no word but the last: it is before the third of three
  * plain letters or digits, a seam.
  */
-export function* startsOf(text: string, most: number): Iterable<number> {
+export function startsOf(text: string, most: number): Iterable<number> {
+  const first = Math.max(256, 8 * most);
+  return 2 * first < text.length ? startsFrom(first, text) : noStarts;
+}
+
+const noStarts: readonly number[] = [];
+
+function* startsFrom(first: number, text: string): Iterable<number> {
   const seam = new RegExp(seams);
-  for (let count = Math.max(256, 8 * most); 2 * count < text.length; count *= 4) {
+  for (let count = first; 2 * count < text.length; count *= 4) {
     seam.lastIndex = count;
     const match = seam.exec(text);
     if (match === null) return;

@@ -119,8 +119,8 @@ export class TextTokenizer {
 
   /** @returns whether it was read to its end */
   #addSection(text: string, isStart: boolean, ids: number[], limit: number): boolean {
-    for (const end of this.#isStable ? startsOf(text, limit - ids.length) : []) {
-      if (this.#hasTokenOver(text, end)) continue;
+    for (const end of startsOf(text, limit - ids.length)) {
+      if (!this.#isStable || this.#hasTokenOver(text, end)) continue;
       const found: number[] = [];
       this.#addWords(text.slice(0, end), isStart, found, Infinity, true);
       if (ids.length + found.length <= limit) continue;
@@ -145,7 +145,7 @@ export class TextTokenizer {
   #addWords(text: string, isStart: boolean, ids: number[], limit: number, isOpen: boolean): boolean {
     let isFirst = isStart;
     const parts = this.#normalized(this.#normalize(text));
-    for (const [place, part] of parts.entries()) {
+    for (const part of parts) {
       if (ids.length > limit) return false;
       if ("id" in part) ids.push(part.id);
       else {
@@ -155,7 +155,7 @@ export class TextTokenizer {
           if (ids.length > limit) return false;
           last = word;
         }
-        if (last !== undefined && isOpen && place === parts.length - 1) this.#model.encodeStart?.(last, ids);
+        if (last !== undefined && isOpen && part === parts.at(-1)) this.#model.encodeStart?.(last, ids);
         else if (last !== undefined) this.#model.encode(last, ids);
       }
       isFirst = false;
