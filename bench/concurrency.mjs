@@ -9,8 +9,12 @@
  * `npm run bench -- concurrency --real [--seconds 12] [--rounds 3] [--load 0.7]`: the same before real services on this machine: HTTP
  * with 8 sleeping workers, an ONNX model in this process, PostgreSQL with `pg_sleep` and a pool of 10. The learned number and the
  * fixed ones take turns.
+ *
+ * `npm run bench -- concurrency --cpu [--rounds 3]`: CPU of a call, learned against a fixed 4.
  */
+import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { drawnServices, namedServices, trial } from "./lib/concurrency.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
@@ -23,6 +27,7 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     real: { type: "boolean", default: false },
     picture: { type: "boolean", default: false },
+    cpu: { type: "boolean", default: false },
     rounds: { type: "string", default: "3" },
     load: { type: "string", default: "0.7" },
     only: { type: "string", default: "" },
@@ -166,6 +171,31 @@ async function compareReal() {
   target("worst mean before a real service ÷ best fixed", Math.max(...ratios), 1.2);
 }
 
+/** CPU of a call with a learned number and a fixed 4, in processes that take turns. */
+function compareCpu() {
+  const child = fileURLToPath(new URL("lib/concurrency-cpu.mjs", import.meta.url));
+  const nsOf = (wave, concurrency) =>
+    Number(spawnSync(process.execPath, [child, wave, concurrency], { encoding: "utf8" }).stdout);
+  const lines = [
+    ["calls at once", "fixed 4, ns a call", "learned, ns a call", "learned ÷ fixed", "learned − fixed, ns"],
+  ];
+  for (const wave of ["1000", "1"]) {
+    const pairs = [];
+    for (let round = 0; round < rounds; round++) {
+      const order = round % 2 === 0 ? ["4", "learned"] : ["learned", "4"];
+      const found = Object.fromEntries(order.map((concurrency) => [concurrency, nsOf(wave, concurrency)]));
+      pairs.push([found["4"], found.learned]);
+    }
+    const ratio = median(pairs.map(([fixed, learned]) => learned / fixed));
+    const difference = median(pairs.map(([fixed, learned]) => learned - fixed));
+    const [fixed, learned] = [0, 1].map((i) => median(pairs.map((pair) => pair[i])));
+    lines.push([wave, fixed.toFixed(0), learned.toFixed(0), shown(ratio), difference.toFixed(0)]);
+    if (wave === "1") target("CPU of a lone call, learned − fixed, µs", difference / 1000, 2);
+    else target("CPU in waves of 1,000, learned ÷ fixed", ratio, 1.02);
+  }
+  console.log(`\n${table(lines)}`);
+}
+
 let missed = 0;
 function target(what, value, limit) {
   if (!(value <= limit)) missed++;
@@ -270,6 +300,11 @@ async function shareOfTwo(service, load) {
 if (values.picture) {
   await draw();
   process.exit();
+}
+if (values.cpu) {
+  console.log(`${machine()}\nnpm run bench -- concurrency --cpu --rounds ${rounds}\n`);
+  compareCpu();
+  process.exit(missed > 0 ? 1 : 0);
 }
 if (values.real) {
   console.log(
