@@ -222,22 +222,25 @@ function printTargets(rows) {
 const [gpu, , , , database] = namedServices;
 /** The number over time: what happens, and to whom. */
 const scenes = [
-  ["cold start, 1 place, load 0.7", gpu, 0.7],
-  ["cold start, 8 places, load 0.9", database, 0.9],
-  ["at 15 s 8 places instead of 4, twice the calls", { ...database, places: 4 }, 0.9, { steps: [[15_000, 8, 1.8]] }],
-  ["at 15 s 4 places instead of 8", database, 0.45, { steps: [[15_000, 4]] }],
-  ["two batchers, 8 places, load 0.45 each", database, 0.9, { batchers: 2 }],
+  { title: "cold start, 1 place, load 0.7", service: gpu, load: 0.7 },
+  { title: "cold start, 8 places, load 0.9", service: database, load: 0.9 },
+  {
+    title: "at 15 s 8 places instead of 4, twice the calls",
+    service: { ...database, places: 4 },
+    load: 0.9,
+    steps: [[15_000, 8, 1.8]],
+  },
+  { title: "at 15 s 4 places instead of 8", service: database, load: 0.45, steps: [[15_000, 4]] },
+  { title: "two batchers, 8 places, load 0.45 each", service: database, load: 0.9, batchers: 2 },
 ];
 
-async function numbersOf([, service, load, options], lookEveryMs) {
+async function numbersOf({ title: _, ...scene }, lookEveryMs) {
   const numbers = [];
   await trial({
-    service,
-    load,
+    ...scene,
     lastsMs: 30_000,
     startMs: 10_000,
     seed,
-    ...options,
     lookEveryMs,
     onLook: (atMs, ...batchers) => numbers.push([atMs, ...batchers.map((batcher) => batcher.stats().concurrency.now)]),
   });
@@ -255,7 +258,7 @@ async function draw() {
       numbers.forEach((number, i) => {
         // A line that is drawn in steps needs its changes and its end.
         if (look > 0 && look < looks.length - 1 && number === looks[look - 1][i + 1]) return;
-        points.push({ configuration: scene[0], second: atMs / 1000, number, batcher: `batcher ${i + 1}` });
+        points.push({ configuration: scene.title, second: atMs / 1000, number, batcher: `batcher ${i + 1}` });
       }),
     );
   }
@@ -271,7 +274,7 @@ async function draw() {
   };
   const title = "The learned concurrency over time";
   const panel = { mark: { type: "line", interpolate: "step-after", strokeWidth: 2 }, encoding };
-  const names = scenes.map(([name]) => name);
+  const names = scenes.map(({ title: name }) => name);
   const spec = (size) => panelsSpec(points, size, names, panel);
   const [picture] = await renderCharts([{ name: "numbers", title, reading: "", spec }], sizes.wide);
   const folder = new URL("../docs/reports/concurrency/", import.meta.url);
@@ -332,8 +335,10 @@ for (const [title, services] of [
 }
 
 console.log("\nThe number over time, second by second\n");
-for (const scene of scenes)
-  console.log(`${scene[0]}: ${(await numbersOf(scene, 1000)).map(([, ...numbers]) => numbers.join("+")).join(" ")}`);
+for (const scene of scenes) {
+  const looks = await numbersOf(scene, 1000);
+  console.log(`${scene.title}: ${looks.map(([, ...numbers]) => numbers.join("+")).join(" ")}`);
+}
 const shares = [["service", "calls of both ÷ capacity", "smaller ÷ larger", "together ÷ one"]];
 const pairs = [];
 for (const service of namedServices.filter(({ name }) => name.includes(values.only)))
