@@ -272,9 +272,9 @@ export class Dispatcher<In, Out> {
       this.#record(run, nowMs, "refused", false, error);
       this.putBack(run, error);
     } else {
-      const isBisected = !run.abandoned && this.#bisector?.mayBisect(error) === true;
-      if (isBisected) {
-        await this.#bisector!.bisect(run, error);
+      const bisector = !run.abandoned && this.#bisector?.mayBisect(error) === true ? this.#bisector : undefined;
+      if (bisector !== undefined) {
+        await bisector.bisect(run, error);
         nowMs = this.#settings.clock.now();
       } else {
         this.#measured(run, nowMs);
@@ -282,7 +282,7 @@ export class Dispatcher<In, Out> {
       }
       const isRefused = run.isPutBack && !run.abandoned;
       // Items are to blame where a bisection told them from others.
-      const isOfItems = isBisected && !run.abandoned && run.passedItems > 0 && run.failedItems > 0;
+      const isOfItems = bisector !== undefined && !run.abandoned && run.passedItems > 0 && run.failedItems > 0;
       const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
       this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
     }
