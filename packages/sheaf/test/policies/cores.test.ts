@@ -21,7 +21,7 @@ const heldMs = ({ policy, nowMs }: ReturnType<typeof trained>, overrides: object
   return typeof decision === "object" && "askAgainAtMs" in decision ? decision.askAgainAtMs - nowMs : 0;
 };
 
-test("where cores are short a batch is held for others, at most as long as a run", () => {
+test("where cores are short a batch is held for others, at most as long as the fixed part of a run", () => {
   const ms = heldMs(trained(0.7), { coreShortage: 1 });
   assert.ok(ms >= 1 && ms <= 2.1, `held for ${ms} ms`);
 });
@@ -46,6 +46,43 @@ test("a lone caller is not held, however short of cores the runs are", () => {
     assert.deepEqual(policy.decide(view({ nowMs, waiting: 1, coreShortage: 1 })), { run: 1, reason: undefined });
     policy.observe(record(1, 2, { startedAtMs: nowMs }), nowMs + 2);
   }
+});
+
+test("a caller who is left alone by others is soon held for cores no more", () => {
+  const [short, idle] = [trained(0.7), trained(0.7)];
+  let held = 0;
+  for (let i = 1; i <= 60; i++) {
+    const nowMs = short.nowMs + 2.2 * i;
+    const [one, other] = [
+      { policy: short.policy, coreShortage: 1 },
+      { policy: idle.policy, coreShortage: 0 },
+    ].map(({ policy, coreShortage }) => {
+      policy.arrived!(view({ nowMs, waiting: 1, outstanding: 1, arrivals: 1 }));
+      const decision = policy.decide(view({ nowMs, waiting: 1, outstanding: 1, coreShortage }));
+      policy.observe(record(1, 2, { startedAtMs: nowMs }), nowMs + 2);
+      return JSON.stringify(decision);
+    });
+    if (one !== other) held = i;
+  }
+  assert.ok(held > 0 && held <= 40, `the call ${held} was held`);
+});
+
+test("callers who come back when they are answered are not held: nobody else would join", () => {
+  const decisions = [0, 1].map((coreShortage) => {
+    const policy = withCost(auto());
+    let nowMs = 0;
+    for (let i = 0; i < 200; i++) {
+      for (let outstanding = 1; outstanding <= 8; outstanding++) {
+        nowMs += 0.1;
+        policy.arrived!(view({ nowMs, waiting: outstanding, outstanding, arrivals: 1, prefetch: 1 }));
+      }
+      policy.observe(record(8, 2.7, { startedAtMs: nowMs }), nowMs + 2.7);
+      nowMs += 2.7;
+    }
+    policy.arrived!(view({ nowMs, waiting: 1, outstanding: 1, arrivals: 1, prefetch: 1 }));
+    return policy.decide(view({ nowMs, waiting: 1, outstanding: 1, coreShortage, prefetch: 1 }));
+  });
+  assert.deepEqual(decisions[1], decisions[0]);
 });
 
 test("a hold for cores ends once: the batch that it was for goes when asked again", () => {

@@ -152,8 +152,8 @@ export const looseRuns = 4;
 // Cores; the workloads have idle ones. The machine of `npm run bench -- cores` has two, which HTTP and runs share.
 /** A timer of less does not exist: a clock polls instead, which would take the cores that the hold is to save. */
 export const shortestHoldMs = 1;
-/** Where a run takes less than this, the shortest hold would be longer by a third than what it may be at most. */
-export const leastRunMs = 0.75;
+/** Where the fixed part takes less than this, the shortest hold would be longer by a third than what it may be at most. */
+export const leastPartMs = 0.75;
 /**
  * Fewer than three quarters more items do not pay for the hold of the others. ½ saves 2 % more CPU for 5 to 12 % more latency;
  * with 1 at 1,000/s half as much is saved.
@@ -161,8 +161,10 @@ export const leastRunMs = 0.75;
 export const moreItems = 0.75;
 /** Over about the last 20 batches. */
 export const delayGain = 0.05;
-/** An item that has waited for so many runs is held no longer. */
-export const runsWaited = 3;
+/** An item that has waited for so many fixed parts is held no longer. */
+export const partsWaited = 3;
+/** A crowd that has gone is forgotten within 30 arrivals. */
+export const recentCrowdGain = 0.2;
 
 // Budget; `prove -- scheduling` compares it with the best fixed windows, and allows 1 % to be late.
 /** A fiftieth of a run in hand: by rounding, and by the timer, a hold that uses up the whole budget ends past it. */

@@ -33,7 +33,8 @@ export interface AutoOptions {
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
  * - *deadline* (several slots, and calls with deadlines that eager dispatch would miss): hold as long as the first one allows;
- * - *cores* (an executor that says that cores are short): hold for others to join the batch, at most as long as a run;
+ * - *cores* (an executor that says that cores are short, and callers who do not wait for each other): hold for others to join
+ *   the batch, at most as long as the fixed part of a run;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
@@ -70,6 +71,7 @@ class Auto implements Policy {
     // A budget wants the fewest runs.
     if (view.prefetch > 0 && this.#latencyBudgetMs === undefined) this.#overlap.arrived(view);
     this.#linger.arrived(nowMs, arrivals, this.#arrivals.arrived(nowMs, arrivals));
+    this.#cores.arrived(view);
     const gain = Math.min(1, crowdGain * arrivals);
     this.#crowd = Math.max(outstanding, this.#crowd + gain * (outstanding - this.#crowd));
   }
@@ -122,7 +124,10 @@ class Auto implements Policy {
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
       this.#latencyBudgetMs === undefined
-        ? Math.max(this.#deadline.until(view, share, this.#arrivals), this.#cores.until(view, share, this.#arrivals))
+        ? Math.max(
+            this.#deadline.until(view, share, this.#arrivals),
+            this.#overlap.isSteady ? nowMs : this.#cores.until(view, share, this.#arrivals),
+          )
         : budgetUntil(view, this.#latencyBudgetMs),
     );
     return Math.min(holdEndsAtMs, oldestAtMs + maxWaitMs);

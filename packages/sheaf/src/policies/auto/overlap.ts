@@ -21,6 +21,11 @@ export class Overlap {
   #firstAtMs = 0;
   #perCallerMs = 0;
 
+  /** Whether the callers are a closed loop. */
+  get isSteady(): boolean {
+    return this.#steady > steadyCrowd;
+  }
+
   arrived({ nowMs, arrivals, outstanding, slots, maxBatchSize }: QueueView): void {
     this.#slots = slots;
     this.#maxBatchSize = maxBatchSize;
@@ -46,7 +51,7 @@ export class Overlap {
     const half = Math.round(crowd / this.#slots / 2);
     const pays =
       half < whole &&
-      this.#steady > steadyCrowd &&
+      this.isSteady &&
       cost.batches >= batchesToTrust &&
       cost.at(half) / half < cost.at(whole) / whole + this.#perCallerMs;
     this.size = pays ? half : Infinity;
