@@ -20,7 +20,7 @@ export interface InferOptions extends CallOptions {
    */
   readonly cacheUse?: CacheUse | undefined;
   /**
-   * What the caller says about texts of too many tokens: false and "NONE" refuse them.
+   * How to treat texts that are too long: false and "NONE" refuse them.
    * @default the setting AUTO_TRUNCATE
    */
   readonly truncate?: Truncate | undefined;

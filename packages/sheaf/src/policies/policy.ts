@@ -58,7 +58,7 @@ export interface QueueView {
   readonly oldestAtMs: number;
   /** In `decide`, the first deadline of the next items, or a moment before it; `Infinity` where they have none. */
   readonly deadlineAtMs: number;
-  /** In `decide`, how short of cores the runs are, 0 … 1, as the executor says; 0 where none does. */
+  /** In `decide`, the executor's shortage of cores, 0 … 1; 0 if it reports none. */
   readonly coreShortage: number;
   /** Items waiting and running. */
   readonly outstanding: number;

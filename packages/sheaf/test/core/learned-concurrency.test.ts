@@ -8,7 +8,7 @@ import {
   type BatcherOptions,
   type BatchRecord,
 } from "../../dist/index.js";
-import { LearnedConcurrency, type AtTheEnd } from "../../dist/core/dispatch/learned-concurrency.js";
+import { LearnedConcurrency, type BatcherState } from "../../dist/core/dispatch/learned-concurrency.js";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 
@@ -206,10 +206,10 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
   ...part,
 });
 
-const pressed: AtTheEnd = { isShort: true, isPressed: true, isPaused: false, isOverloaded: false };
+const pressed: BatcherState = { isShort: true, isPressed: true, isPaused: false, isOverloaded: false };
 
 /** Runs one after the other, with every slot taken, a full batch waiting, and no run longer than the others. */
-function press(learned: LearnedConcurrency, runs: number, startAtMs: number, now: AtTheEnd = pressed): number {
+function press(learned: LearnedConcurrency, runs: number, startAtMs: number, now: BatcherState = pressed): number {
   let atMs = startAtMs;
   for (let run = 0; run < runs; run++) {
     learned.ended(record({ startedAtMs: atMs, inFlight: learned.limit }), atMs + 20, now);

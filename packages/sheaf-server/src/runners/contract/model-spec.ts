@@ -175,7 +175,7 @@ export interface CommonSpec {
    */
   readonly note?: string | undefined;
   /**
-   * The fields of its files that change no result and are not read, for the log.
+   * Fields of the model's files that are ignored because they change no result; logged when the model is ready.
    * @default none
    */
   readonly unreadFields?: string | undefined;

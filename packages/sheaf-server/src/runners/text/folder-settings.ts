@@ -36,7 +36,7 @@ export interface FolderSettings {
   readonly labels: readonly string[];
   /** The function applied to logits. */
   readonly activation: "softmax" | "sigmoid" | "identity";
-  /** The fields that are not read, by file; they change no result. */
+  /** Ignored fields, by file; they change no result. */
   readonly unreadFields?: string | undefined;
 }
 

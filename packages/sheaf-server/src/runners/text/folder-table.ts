@@ -200,7 +200,7 @@ export function readJson(folder: string, name: string): unknown {
   }
 }
 
-/** The most fields of a file, and characters of a field, that `unreadFields` names. */
+/** Limits of `unreadFields`: fields a file, characters a field. */
 const mostFields = 30;
 const longestField = 60;
 

@@ -34,7 +34,7 @@ export interface TextResult {
   readonly logit?: number;
   readonly tokens: number;
   readonly truncated: boolean;
-  /** Of a text that was cut: the tokens it has, or at least has where it was not read to its end. */
+  /** Token count of a truncated text; a lower bound unless `isReadWhole`. */
   readonly textTokens?: number | undefined;
   readonly isReadWhole?: boolean | undefined;
 }

@@ -19,7 +19,7 @@ export interface UseLiteResult {
   readonly tokens: number;
   /** Whether the text had more. */
   readonly truncated: boolean;
-  /** The tokens that a text that had more has, or has at least: a long one is not read to its end. */
+  /** Token count of a truncated text; a lower bound unless `isReadWhole`. */
   readonly textTokens?: number;
   readonly isReadWhole?: boolean;
 }

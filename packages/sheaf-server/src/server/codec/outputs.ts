@@ -26,7 +26,7 @@ export function tokensOf(output: unknown): number {
 /** Whether an item's text was cut to the most tokens the model takes. */
 export const isTruncated = (output: unknown): boolean => (output as Fields | null | undefined)?.truncated === true;
 
-/** "has 40 tokens, more than the model's 32": how much longer than the model takes the text of an item is that was cut. */
+/** By how much a truncated text exceeds the model's limit: "has 40 tokens, more than the model's 32". */
 export function excessOf(output: unknown, input: ModelInput): string {
   const { textTokens, isReadWhole } = output as Fields;
   const most = "maxTokens" in input ? input.maxTokens : undefined;

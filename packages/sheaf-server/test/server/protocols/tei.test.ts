@@ -28,7 +28,7 @@ test("truncate: false refuses a text that is too long, by its path; by default i
   }
 });
 
-test("a refused text is told its tokens and the limit, and that it has at least so many where it was not read to its end", async (t) => {
+test("the error for a text that is too long has its token count and the limit, or a lower bound of the count", async (t) => {
   const counting: ModelDefinition = {
     ...embeddingTexts,
     run: (texts: string[]) =>

@@ -48,8 +48,8 @@ export interface Executor<In, Out> {
    */
   readonly reportsStart?: boolean | undefined;
   /**
-   * How short of cores the runs are, 0 … 1: at 0 idle ones are left, at 1 none. Asked before each batch.
-   * @default 0: it is not known
+   * Shortage of cores, 0 (some are idle) … 1 (none is left). Read before each decision.
+   * @default 0
    */
   coreShortage?(): number;
   /**

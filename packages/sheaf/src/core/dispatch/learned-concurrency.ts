@@ -37,15 +37,15 @@ const longestInterval = 16;
 /** A shorter run has no proportions: the clock's resolution. */
 const shortestMs = 0.5;
 
-/** How it is when a run ends. */
-export interface AtTheEnd {
+/** The batcher's state when a run ends. */
+export interface BatcherState {
   /** No slot is free, and an item waits. */
   readonly isShort: boolean;
   /** No slot is free, and a full batch waits. */
   readonly isPressed: boolean;
   /** Nothing is dispatched for a while: the number stays. */
   readonly isPaused: boolean;
-  /** Overload stands: as full batches wait with any number, no lower one is tried, and the number falls only where fewer do more. */
+  /** During standing overload full batches wait at any limit, so no lower one is tried; the limit falls only if fewer runs get more done. */
   readonly isOverloaded: boolean;
 }
 
@@ -76,7 +76,7 @@ export class LearnedConcurrency {
   #before = 0;
   #look = firstLook;
   #lookAfter = firstLook;
-  /** Runs have become slower, and fewer have not been tried since. */
+  /** Runs have become slower, and no lower limit has been tried since. */
   #isSlower = false;
   #wasOverloaded = false;
 
@@ -107,7 +107,11 @@ export class LearnedConcurrency {
   }
 
   /** A batch ended, or a part of a bisected one passed. */
-  ended({ startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts, nowMs: number, now: AtTheEnd): void {
+  ended(
+    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts,
+    nowMs: number,
+    now: BatcherState,
+  ): void {
     // Bad items say nothing about the number in flight; the parts without them have been counted.
     if (outcome !== "ok" || !(runMs >= shortestMs)) return;
     // Began under another limit, it tells what runs cost but not how it goes now.

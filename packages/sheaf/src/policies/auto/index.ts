@@ -33,8 +33,8 @@ export interface AutoOptions {
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
  * - *deadline* (several slots, and calls with deadlines that eager dispatch would miss): hold as long as the first one allows;
- * - *cores* (an executor that says that cores are short, and callers who do not wait for each other): hold for others to join
- *   the batch, at most as long as the fixed part of a run;
+ * - *cores* (the executor reports a shortage of cores, and the callers are no closed loop): hold for others to join the batch, at most
+ *   as long as the fixed part of a run;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {

@@ -18,11 +18,11 @@ export class BytePairs implements WordModel {
   readonly #isUnknownFused: boolean;
   readonly #bytes: readonly number[] | undefined;
   readonly #ignoresMerges: boolean;
-  /** No token is made of more symbols. */
+  /** Symbols in the longest token. */
   #longest = 1;
-  /** By symbol: the most symbols of a token that has it, where that is more than one. */
+  /** By symbol: symbols in the longest token that contains it, if that is more than one. */
   readonly #widths: Map<number, number> = new Map();
-  /** Characters of the longest token that a whole word may be. */
+  /** Characters of the longest token that can be a whole word. */
   readonly #longestToken: number;
 
   /** @throws {Error} a merge of tokens that the vocabulary lacks; dropout, which makes tokens of chance. */
@@ -117,7 +117,7 @@ export class BytePairs implements WordModel {
     return merged.slice(0, lastBorder).filter(isToken);
   }
 
-  /** The symbols of a word, or those that are certain of one that goes on. */
+  /** The symbols of a word. `isOpen`: the word continues, and only symbols that no continuation can change are returned. */
   #symbols(word: string, isOpen = false): number[] {
     const symbols: number[] = [];
     // An unknown character waits for the next known one, as in the reference.

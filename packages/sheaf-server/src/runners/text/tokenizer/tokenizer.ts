@@ -20,12 +20,12 @@ export interface Encoding {
   /** 1 for the tokens of a second text, where the model tells them apart. */
   readonly types: readonly number[];
   readonly truncated: boolean;
-  /** Of a text that was cut: the tokens it has, with the special ones; at least so many where it was not read to its end. */
+  /** Token count of a truncated text, special tokens included; a lower bound unless `isReadWhole`. */
   readonly textTokens?: number;
   readonly isReadWhole?: boolean;
 }
 
-/** A text's own tokens; some of them where it was not read to its end. */
+/** A text's own tokens: all of them if `isReadWhole`, else the first ones. */
 interface Found {
   readonly ids: readonly number[];
   readonly isReadWhole: boolean;
@@ -141,7 +141,7 @@ export class TextTokenizer {
     );
   }
 
-  /** The tokens of a text; with `isOpen` those that it has whatever follows. @returns whether it was read to its end */
+  /** Appends the tokens of a text. `isOpen`: the text continues, and only tokens that no continuation can change are appended. @returns whether it was read to its end */
   #addWords(text: string, isStart: boolean, ids: number[], limit: number, isOpen: boolean): boolean {
     let isFirst = isStart;
     const parts = this.#normalized(this.#normalize(text));

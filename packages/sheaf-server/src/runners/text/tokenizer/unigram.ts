@@ -11,7 +11,7 @@ export class Unigram implements WordModel {
   readonly #unknown: number;
   readonly #unknownScore: number;
   readonly #bytes: readonly number[] | undefined;
-  /** Of the longest piece. */
+  /** Length of the longest piece. */
   readonly #mostCharacters: number;
 
   /** @throws {Error} a vocabulary without an unknown token. */
@@ -45,7 +45,7 @@ export class Unigram implements WordModel {
     this.#addIds(start, start.length - this.#mostCharacters, ids);
   }
 
-  /** The ids up to `stop`; of a text that goes on, those that are certain there. */
+  /** Appends the ids up to `stop`. If that is not the end of `word`, it appends only ids that no continuation can change. */
   #addIds(word: string, stop: number, ids: number[]): void {
     const { length } = word;
     const best = new Float64Array(length + 1);

@@ -6,8 +6,8 @@ export interface WordModel {
    */
   encode(word: string, ids: number[]): void;
   /**
-   * Appends the first ids of every word that begins so, as far as they are certain.
-   * @default none are
+   * Appends the ids that every word with this prefix begins with, as far as they are known.
+   * @default appends none
    */
   readonly encodeStart?: ((start: string, ids: number[]) => void) | undefined;
   idOf(token: string): number | undefined;

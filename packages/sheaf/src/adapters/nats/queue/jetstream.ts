@@ -3,7 +3,7 @@ import type { QueueSettings } from "./options.ts";
 
 const apiTimeoutMs = 5000;
 
-/** JetStream's error codes while nothing leads a stream, a consumer or the cluster. */
+/** JetStream's error codes while a stream, a consumer or the cluster has no leader. */
 const leaderless: ReadonlySet<number | undefined> = new Set([10008, 10009, 10118, 10119]);
 
 /** Why a queue with replicas takes nothing for some seconds. */
@@ -43,7 +43,7 @@ export interface ConsumerInfo {
 
 export interface ConsumerList {
   readonly consumers?: readonly ConsumerInfo[];
-  /** In a cluster, those that nothing leads: their counts are unknown. */
+  /** In a cluster, the consumers without a leader, whose counts are unknown. */
   readonly missing?: readonly string[];
 }
 

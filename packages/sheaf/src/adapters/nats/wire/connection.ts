@@ -20,7 +20,7 @@ interface ConnectionSettings {
 const partingMs = 2000;
 
 const askEveryMs = 1000;
-/** NATS does not answer where a question has no answer for this long. */
+/** NATS counts as silent when a ping has had no answer for this long. */
 const silentMs = 1000;
 
 /** A connection, and whether it is up. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../core/runtime/runtime.ts";
 
-/** Acts every `ms` from now, also where a turn throws. @returns the end of it. */
+/** Calls `act` every `ms`, even after it has thrown. @returns a function that stops it */
 export function every(clock: Clock, ms: number, act: () => void): () => void {
   let cancel: () => void;
   const again = (): void => {
