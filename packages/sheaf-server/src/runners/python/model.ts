@@ -61,7 +61,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
       example: exampleOf(declaration.sample),
       isCacheable: declaration.cacheable,
       weigh: declaration.weight === "length" ? itemLength : undefined,
-      note: `Runs in ${command} on ${device}.`,
+      note: `Runs in ${command}, given the device ${device}.`,
     };
     const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));
     const samples = [...different.values()].slice(0, maxTried).map(itemFromJson(declaration));

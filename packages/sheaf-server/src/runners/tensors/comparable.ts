@@ -1,5 +1,5 @@
 import type { TensorSpec } from "../contract/model-spec.ts";
-import { numberOfHalf } from "./half.ts";
+import { floatsOfHalves } from "./half.ts";
 import type { TensorItem } from "./tensor-item.ts";
 
 /** Results whose numbers can be compared: halves, which are bits, as float32. */
@@ -9,7 +9,7 @@ export function comparable(results: readonly unknown[], tensors: readonly Tensor
   return results.map((result) => {
     if (result instanceof Error) return result;
     const item = result as TensorItem;
-    const numbers = halves.map(({ name }) => [name, Float32Array.from(item[name] as Uint16Array, numberOfHalf)]);
+    const numbers = halves.map(({ name }) => [name, floatsOfHalves(item[name] as Uint16Array)]);
     return { ...item, ...Object.fromEntries(numbers) } as TensorItem;
   });
 }

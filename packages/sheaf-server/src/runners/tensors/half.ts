@@ -29,6 +29,16 @@ export function numberOfHalf(half: number): number {
   return sign * (1024 + mantissa) * 2 ** (exponent - 25);
 }
 
+let numbersOfHalves: Float32Array | undefined;
+
+/** The numbers of many halves' bits, each looked up in a table of all. */
+export function floatsOfHalves(halves: Uint16Array): Float32Array {
+  numbersOfHalves ??= Float32Array.from({ length: 65_536 }, (_, half) => numberOfHalf(half));
+  const floats = new Float32Array(halves.length);
+  for (let i = 0; i < floats.length; i++) floats[i] = numbersOfHalves[halves[i]!]!;
+  return floats;
+}
+
 /** Whether the bits are those of a finite half. */
 export const isFiniteHalf = (half: number): boolean => (half & 0x7c00) !== 0x7c00;
 

@@ -233,7 +233,11 @@ async function runTensors(texts: readonly EncodedText[], model: LoadedText): Pro
   return texts.map((text, i) => {
     const { ids, truncated, from } = text;
     const size = values.length / texts.length;
-    const row = values.slice(i * size, (i + 1) * size);
+    // A result must not hold the memory of all; pooling makes its own.
+    const row =
+      graph.gives === "token vectors"
+        ? values.subarray(i * size, (i + 1) * size)
+        : values.slice(i * size, (i + 1) * size);
     const result =
       settings.task === "embedding"
         ? { vector: vectorOf(row, width, from, ids.length, model) }

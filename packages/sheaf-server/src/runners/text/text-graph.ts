@@ -1,4 +1,4 @@
-import { numberOfHalf } from "../tensors/half.ts";
+import { floatsOfHalves } from "../tensors/half.ts";
 import type { OnnxSession } from "../onnx/onnx-session.ts";
 import { Tensor, type InferenceSession } from "../onnx/runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
@@ -152,8 +152,8 @@ function checkType({ name, type }: TensorMetadata, modelPath: string): void {
 /** The numbers of an output, whatever its type, as float32. */
 export function floatsOf({ type, data }: Tensor): Float32Array {
   if (type === "float32") return data as Float32Array;
-  if (type !== "float16") return Float32Array.from(data as Float64Array);
+  if (type !== "float16") return new Float32Array(data as Float64Array);
   // Where Node has a Float16Array, the runtime gives one.
   const { buffer, byteOffset, length } = data as Uint16Array;
-  return Float32Array.from(new Uint16Array(buffer, byteOffset, length), numberOfHalf);
+  return floatsOfHalves(new Uint16Array(buffer, byteOffset, length));
 }

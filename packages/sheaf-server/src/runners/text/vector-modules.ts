@@ -71,13 +71,13 @@ function weighted(
   weightOf: (token: number) => number,
   divisor: number,
 ): Float32Array {
-  const sums = new Float64Array(width);
-  for (let token = from; token < to; token++) {
-    const start = token * width;
-    const weight = weightOf(token);
-    for (let i = 0; i < width; i++) sums[i]! += weight * states[start + i]!;
+  const means = new Float32Array(width);
+  for (let i = 0; i < width; i++) {
+    let sum = 0;
+    for (let token = from; token < to; token++) sum += weightOf(token) * states[token * width + i]!;
+    means[i] = sum / divisor;
   }
-  return Float32Array.from(sums, (sum) => sum / divisor);
+  return means;
 }
 
 /** Opens the modules after pooling: one function of a vector. @throws {Error} weights that are missing or of another shape. */
@@ -173,7 +173,10 @@ const readers: Readonly<Record<string, ((data: DataView) => Float32Array) | unde
 
 /** To length 1; a vector of zeros stays as it is. */
 export function normalize(vector: Float32Array): Float32Array {
-  const length = Math.hypot(...vector);
+  // The square of the largest float32 is far from the largest double.
+  let squares = 0;
+  for (let i = 0; i < vector.length; i++) squares += vector[i]! ** 2;
+  const length = Math.sqrt(squares);
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 
