@@ -58,10 +58,10 @@ function run(...words) {
 const ms = (value) => Number(value.toPrecision(3));
 const perS = (value) => Math.round(value).toLocaleString("en");
 
-function measure(title, model, payload) {
+function measure(title, model, item) {
   console.log(`\n## ${title}\n`);
   const isPython = model.endsWith(".py");
-  const tuned = run("tune", model, "--sizes", sizes.join(), "--max-time", `${4 * seconds}s`, ...(isPython ? [] : ["--device", device])); // prettier-ignore
+  const tuned = run("tune", model, "--item", item, "--device", device, "--sizes", sizes.join(), "--max-time", `${4 * seconds}s`); // prettier-ignore
   if (tuned.note !== undefined) console.log(`${tuned.note}\n`);
   const { fixedMs, perItemMs } = tuned.costModel;
   console.log(`s(n) = ${ms(fixedMs)} ms + ${ms(perItemMs)} ms · n`);
@@ -72,7 +72,7 @@ function measure(title, model, payload) {
   if (isTiny && isPython) return;
 
   const bench = (...load) =>
-    run("bench", model, "--compare", "unbatched,fifo,auto", "--duration", `${seconds}s`, "--warm-up", isTiny ? "0s" : "2s", "--payload", payload, ...load).results; // prettier-ignore
+    run("bench", model, "--compare", "unbatched,fifo,auto", "--duration", `${seconds}s`, "--warm-up", isTiny ? "0s" : "2s", "--payload", `{"input":${item}}`, ...load).results; // prettier-ignore
   const closed = bench("--pattern", "closed", "--callers", String(2 * sizes.at(-1)));
   const rate = Math.max(1, Math.round(0.5 * Math.max(...closed.map(({ achievedPerS }) => achievedPerS))));
   const open = bench("--pattern", "steady", "--rate", String(rate));
@@ -88,11 +88,10 @@ const folder = mkdtempSync(join(tmpdir(), "sheaf-gpu-"));
 try {
   console.log(machine());
   const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
-  const [texts, floats] = ['{"input":"{{words 12}}"}', '{"input":[{{floats 768}}]}'];
-  const notes = [measure("An encoder", encoder, texts)];
-  if (!isTiny) notes.push(measure("mlp", "mlp", floats));
+  const [text, floats] = ["{{words 12}}", "{{floats 768}}"];
+  const notes = [measure("An encoder", encoder, text), measure("mlp", "mlp", floats)];
   if (spawnSync(python, ["-c", "import torch, numpy"]).status === 0) {
-    measure("The encoder in PyTorch", beside("encoder.py"), texts);
+    measure("The encoder in PyTorch", beside("encoder.py"), text);
     if (!isTiny) measure("mlp in PyTorch", beside("mlp.py"), floats);
   } else console.log(`\n${python} has no PyTorch with NumPy: not compared.`);
   if (notes.every((note) => !/^Runs on (?:webgpu|cuda)/u.test(note) || note.includes(" in software")))

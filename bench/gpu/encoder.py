@@ -1,4 +1,7 @@
-"""The encoder of ../../test/support/encoder-folder.mjs in PyTorch, of the shape in SHAPE: the same work, with other random weights."""
+"""The encoder of ../../test/support/encoder-folder.mjs in PyTorch, of the shape in SHAPE: the same work, with other random weights.
+
+On CUDA, unless the device is to be the CPU or there is none.
+"""
 
 import json
 import os
@@ -8,7 +11,6 @@ from sheaf_worker import serve
 from torch import nn
 
 shape = json.loads(os.environ["SHAPE"])
-device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Encoder(nn.Module):
@@ -31,11 +33,12 @@ class Encoder(nn.Module):
 def load(data):
     torch.manual_seed(0)
     torch.set_num_threads(data["threads"])
-    return Encoder().eval().to(device)
+    return Encoder().eval().to("cuda" if data["device"] != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 @torch.inference_mode()
 def run(texts, model):
+    device = next(model.parameters()).device
     # Two tokens more than words, as the tokenizer of the folder adds them.
     lengths = [min(len(text.split()) + 2, shape["maxTokens"]) for text in texts]
     ids = torch.ones(len(texts), max(lengths), dtype=torch.long)
