@@ -65,6 +65,15 @@ export function optionsOf(
   };
 }
 
+/** The same as far as they decide how long the request waits. */
+export const waitOf = (
+  headers: FastifyRequest["headers"],
+  { requestTimeoutMs }: Settings,
+): Pick<InferOptions, "priority" | "timeoutMs"> => ({
+  priority: priorityOf(headers["x-sheaf-priority"], "X-Sheaf-Priority"),
+  timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, "X-Request-Timeout-Ms"),
+});
+
 /** The headers that these options are read from, and those of the request's names. */
 export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
   Type.Object({

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { Agent, request, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { BatcherError } from "sheaf";
 import { httpStatusOf } from "sheaf/internal/http";
@@ -155,7 +158,7 @@ test("the messages of a server advise no option of the library", () => {
     assert.doesNotMatch(message, /\b(timeoutMs|runTimeoutMs|maxQueueSize|onQueueFull|maxBatchWeight)\b/);
 });
 
-test("a full queue gets 429 at once, with the time to come back; a bad input beside it still 422", async (t) => {
+test("a full queue gets 429 at once, with the time to come back, before an input is looked at", async (t) => {
   const model = gated();
   const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 2 });
   const accepted = [server.post("/infer", [0, 0, 0])];
@@ -176,12 +179,42 @@ test("a full queue gets 429 at once, with the time to come back; a bad input bes
   const several = await server.post("/infer", { inputs: [[4, 0, 0]] }); // prettier-ignore
   assertProblem(several, { status: 429, code: "QUEUE_FULL", message: /queue of gated is full/ });
   const bad = await server.post("/infer", [3, 0]);
-  assertProblem(bad, { status: 422, code: "INVALID_INPUT", message: /array of 3/ });
+  assertProblem(bad, { status: 429, code: "QUEUE_FULL", message: /queue of gated is full/ });
   model.release();
   assert.deepEqual(
     (await Promise.all(accepted)).map(({ status }) => status),
     [200, 200, 200],
   );
+  const late = await server.post("/infer", [3, 0]);
+  assertProblem(late, { status: 422, code: "INVALID_INPUT", message: /array of 3/ });
+});
+
+test("a full queue refuses before the body has come, and the connection serves the next request", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 1 });
+  const accepted = [server.post("/infer", [0, 0, 0])];
+  await model.started;
+  accepted.push(server.post("/infer", [1, 0, 0]));
+  while (server.models.all[0]!.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(() => agent.destroy());
+  const body = JSON.stringify([2, 0, 0]);
+  const headers = { "content-type": "application/json", "content-length": body.length };
+  for (const [turn, path] of ["/infer", "/infer/gated", "/v2/models/gated/infer"].entries()) {
+    const asked = request(server.url + path, { method: "POST", agent, headers });
+    asked.flushHeaders();
+    const [reply] = (await once(asked, "response")) as [IncomingMessage];
+    assert.equal(reply.statusCode, 429, path);
+    assert.ok(Number(reply.headers["retry-after-ms"]) >= 1);
+    assert.equal(asked.reusedSocket, turn > 0, "the connection of the request before");
+    asked.end(body);
+    await text(reply);
+  }
+  const { text: metrics } = await server.get("/metrics");
+  assert.match(metrics, /^sheaf_requests_total\{route="\/infer",status="429"\} 1$/m);
+  assert.match(metrics, /^sheaf_items_total\{batcher="gated",outcome="rejected"\} 3$/m);
+  model.release();
+  assert.deepEqual((await Promise.all(accepted)).map(({ status }) => status), [200, 200]); // prettier-ignore
 });
 
 test("QUEUE_FULL_STATUS 503 changes the status and keeps the rest", async (t) => {

@@ -126,7 +126,7 @@ export function assembleBatcher<In, Out>(
 
   lifecycle.begin(executor && warmedUp(executor, cost));
   const load = () => ({ queued: queue.size, inFlight: dispatcher.inFlight });
-  return callable<In, Out>(calls.call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
+  return callable<In, Out>(calls.call, methods, name, load, calls.checkRoom) as unknown as Batcher<In, Result<Out>>;
 }
 
 async function warmedUp(executor: Pick<Executor<never, unknown>, "ready">, cost: LearnedCost): Promise<void> {

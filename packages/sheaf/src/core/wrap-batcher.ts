@@ -2,6 +2,9 @@ import type { Batcher, BatcherPending } from "./contract/batcher.ts";
 import type { CallOptions } from "./contract/options.ts";
 
 const readPending = Symbol();
+const askRoom = Symbol();
+
+type AskRoom = (options: CallOptions | undefined) => void;
 
 // One getter for all batchers: with its own, each would have a hidden class of its own, which keeps the whole batcher in
 // memory until a full garbage collection.
@@ -17,10 +20,19 @@ export function callable<In, Out>(
   methods: Omit<Batcher<In, Out>, "name" | "pending">,
   name: string,
   pendingNow: () => BatcherPending,
+  room?: AskRoom,
 ): Batcher<In, Out> {
-  const batcher = Object.assign(call, methods, { [readPending]: pendingNow });
+  const batcher = Object.assign(call, methods, { [readPending]: pendingNow, [askRoom]: room });
   return Object.defineProperties(batcher, { name: { value: name }, pending }) as unknown as Batcher<In, Out>;
 }
+
+/**
+ * Refuses a call before its item is known, and its options where they are undefined, if it would be refused whatever they are; it
+ * counts as refused. A batcher that cannot tell refuses none.
+ * @throws {BatcherError} `QUEUE_FULL`
+ */
+export const checkRoom = (batcher: Batcher<never, unknown>, options: CallOptions | undefined): void =>
+  (batcher as unknown as { readonly [askRoom]?: AskRoom })[askRoom]?.(options);
 
 /** The changes that a batcher makes to a call before it passes it on to another. */
 export interface BatcherWrap<In, Inner> {
@@ -72,7 +84,8 @@ export function wrapBatcher<In, Inner, Out>(
     subscribe,
     [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
   };
-  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.pending);
+  const room: AskRoom = (options) => checkRoom(batcher, options && optionsOf(options));
+  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.pending, room);
 }
 
 /** Without `item` they are the inner batcher's own. */

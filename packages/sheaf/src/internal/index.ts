@@ -1,6 +1,6 @@
 // For sheaf-server only. Not public; it may change in any release.
 export type { RunTime } from "../core/contract/executor.ts";
-export { wrapBatcher } from "../core/wrap-batcher.ts";
+export { checkRoom, wrapBatcher } from "../core/wrap-batcher.ts";
 export { gainAtStart } from "../core/measure/verdict.ts";
 export { within } from "../core/runtime/runtime.ts";
 export { mapOver } from "../core/calls/map.ts";

@@ -1,4 +1,5 @@
 import { BatcherError, type Batcher, type BatchRecord, type BatcherStats } from "sheaf";
+import { checkRoom } from "sheaf/internal";
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import type { Served } from "../../cache/served.ts";
@@ -169,6 +170,15 @@ export class ServedModel {
     const { cache } = this;
     if (cache === undefined) return this.#runAll(items, options);
     return cache.inferAll(items, options, (missing) => this.#runAll(missing, options));
+  }
+
+  /**
+   * Refuses a request before its body is read, where it would be refused whatever that holds.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  checkRoom(options: Pick<InferOptions, "priority" | "timeoutMs"> | undefined): void {
+    // A kept result needs no room.
+    if (this.cache === undefined) withoutStack(() => checkRoom(this.batcher, options));
   }
 
   /** Keeps it open, for a request that goes in item by item, until the returned function is called. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
 import { exactJsonOf, jsonOf } from "../../http/bodies/body.ts";
-import { callOptionsOf, inferenceHeaders } from "../../http/call-options.ts";
+import { callOptionsOf, inferenceHeaders, waitOf } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { itemSchema, objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
@@ -10,7 +10,7 @@ import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
 import { invalid, Problem, problemOf } from "../../problems/problem.ts";
-import { inferEach, inferOne } from "./requests.ts";
+import { inferEach, inferOne, refuseUnread } from "./requests.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -23,9 +23,11 @@ type Input = { readonly item: unknown } | { readonly inputs: readonly Item[] };
 
 /** `POST /infer` and `/infer/{model}`: one input, bare or as `input`, or several as `inputs`. */
 export function inferRoutes(app: FastifyInstance, models: Models): void {
+  const take = ({ params }: FastifyRequest): ServedModel =>
+    models.take((params as { readonly model?: string }).model, "model");
+  const early = refuseUnread(take, ({ headers }, { settings }) => waitOf(headers, settings));
   const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const { model: name } = request.params as { readonly model?: string };
-    const model = models.take(name, "model");
+    const model = take(request);
     const options = callOptionsOf(request, model.settings);
     const startedAtMs = performance.now();
     const input = readInput(request.body, model);
@@ -41,7 +43,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
   for (const isNamed of [false, true]) {
     app.post(
       isNamed ? "/infer/:model" : "/infer",
-      described(() => inferSchema(models, isNamed)),
+      { ...described(() => inferSchema(models, isNamed)), ...early },
       answer,
     );
   }

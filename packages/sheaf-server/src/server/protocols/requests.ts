@@ -1,3 +1,7 @@
+import type { FastifyRequest, onRequestHookHandler } from "fastify";
+import { BatcherError } from "sheaf";
+import { callerOf } from "../../http/check-callers.ts";
+import { isTraced } from "../../observe/tracing.ts";
 import { excessOf, isTruncated } from "../codec/outputs.ts";
 import { inferLongList } from "./long-list.ts";
 import { runAs, type Load } from "../../tenants/caller.ts";
@@ -6,6 +10,35 @@ import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import { Problem } from "../../problems/problem.ts";
 import { problemFor } from "../../http/replies.ts";
+
+/**
+ * For a route that knows its model by the path: while that has no room for any request, they are refused before their bodies are
+ * read, which is most of what a refusal costs. `optionsOf` gives what the headers alone decide; none where the body does.
+ */
+export function refuseUnread(
+  take: (request: FastifyRequest) => ServedModel,
+  optionsOf?: (request: FastifyRequest, model: ServedModel) => Pick<InferOptions, "priority" | "timeoutMs">,
+): { readonly onRequest?: onRequestHookHandler } {
+  // A trace shows refused requests too, below a span that begins when the body has been read.
+  if (isTraced()) return {};
+  return {
+    onRequest(request, _reply, done) {
+      // A tenant's bounds and counts are those of its items.
+      if (callerOf(request) !== undefined) return done();
+      let model: ServedModel | undefined;
+      try {
+        model = take(request);
+        model.checkRoom(optionsOf?.(request, model));
+        done();
+      } catch (error) {
+        // The route itself says what else is wrong.
+        if (model === undefined || !(error instanceof BatcherError)) return done();
+        model.statistics.failed(0);
+        done(problemFor(error, model));
+      }
+    },
+  };
+}
 
 type Settled = PromiseSettledResult<Served>[];
 

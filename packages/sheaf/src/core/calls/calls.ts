@@ -24,6 +24,11 @@ export interface Calls<In, Out> {
   /** Like `call`, with the choice whether to wait for room. */
   enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
   /**
+   * Refuses a call before its item is known, and its options where they are undefined, if it would be refused whatever they are.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  checkRoom(callOptions: CallOptions | undefined): void;
+  /**
    * How a call or a list of so many items waits, after `scheduler.arriving`.
    * @throws the reason, when the call may not even try.
    */
@@ -117,7 +122,17 @@ export function callsOf<In, Out>(
       entrance.enter(item, settler, termsOf(callOptions, 1), mayWait);
     });
 
-  return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, termsOf };
+  const checkRoom = (callOptions: CallOptions | undefined): void => {
+    if (callOptions === undefined) return entrance.checkRoom(undefined);
+    // No arrival for the policy: a call that is let in comes again, with its item.
+    const arrivedAtMs = settings.clock.now();
+    const { priority, timeoutMs = settings.timeoutMs ?? Infinity } = callOptions;
+    const deadlineAtMs = arrivedAtMs + timeoutMs;
+    const lane = laneOf(priority);
+    return entrance.checkRoom({ lane, deadlineAtMs, arrivedAtMs, signal: undefined, tag: undefined, alone: false });
+  };
+
+  return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, checkRoom, termsOf };
 }
 
 /** The result that `detailed` gives, made from the chunk of the batch in which the item runs. */

@@ -48,6 +48,16 @@ export interface Refusal {
  */
 export type Gate<In> = (items: number, terms: Terms, arrival?: Arrival<In>) => Refusal | undefined;
 
+/** An item without keys, of a batcher without key functions. */
+const anyItem: Arrival<unknown> = {
+  item: undefined,
+  weight: 1,
+  group: undefined,
+  orderKey: undefined,
+  dedupeKey: undefined,
+  tenant: undefined,
+};
+
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
   readonly #settings: Settings<In, Out>;
@@ -145,12 +155,28 @@ export class Entrance<In, Out> {
     waiters.admit();
   }
 
+  /** Refuses a call whose item is not known, where any would be refused. @throws {BatcherError} `QUEUE_FULL` */
+  checkRoom(terms: Terms | undefined): void {
+    const { dedupeKey, onQueueFull } = this.#settings;
+    // An equal item needs no room, and a caller who may wait for room is not refused.
+    if (dedupeKey !== undefined || onQueueFull === "wait" || this.#admission.refusal !== undefined) return;
+    if (!this.#admission.hasRoom()) this.#refuse(1, this.#full(undefined), undefined);
+    // A gate may judge an item by its keys. Behind less than a batch it would hardly refuse one, and is asked when that enters.
+    if (terms === undefined || this.#queue.size < this.#settings.maxBatchSize || !this.#itemsAreAlike) return;
+    this.ask(1, terms, anyItem as Arrival<In>);
+  }
+
   /** Asks the gates. @throws {BatcherError} `QUEUE_FULL` */
   ask(items: number, terms: Terms, arrival?: Arrival<In>): void {
     for (const gate of this.gates) {
       const refusal = gate(items, terms, arrival);
       if (refusal !== undefined) this.#refuse(items, refusal, arrival?.tenant);
     }
+  }
+
+  get #itemsAreAlike(): boolean {
+    const { weigh, groupKey, orderKey, fairKey } = this.#settings;
+    return weigh === undefined && groupKey === undefined && orderKey === undefined && fairKey === undefined;
   }
 
   /** Whose room is full. */

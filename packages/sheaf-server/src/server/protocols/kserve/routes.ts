@@ -9,6 +9,7 @@ import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { problemOf } from "../../../problems/problem.ts";
 import { sendProblem } from "../../../http/replies.ts";
+import { refuseUnread } from "../requests.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
 import { inferTensors, type TensorReply } from "./infer.ts";
 import { checkVersion, configOf, isReady, metadataOf, repositoryIndex, serverMetadata, statisticsOf } from "./model.ts";
@@ -67,15 +68,14 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
         const ready = isReady(models, deployment);
         return reply.code(ready ? 200 : 503).send({ name, ready });
       });
-      v2.post(
-        `${path}/infer`,
-        described(() => schemas.infer(about)),
-        (request, reply) => {
-          const { model: name, version } = request.params as VersionPath;
-          const model = models.take(name, "model");
-          checkVersion(name, model, version);
-          return infer(model, request, reply);
-        },
+      const take = (request: FastifyRequest): ServedModel => {
+        const { model: name, version } = request.params as VersionPath;
+        const model = models.take(name, "model");
+        checkVersion(name, model, version);
+        return model;
+      };
+      v2.post(`${path}/infer`, { ...described(() => schemas.infer(about)), ...refuseUnread(take) }, (request, reply) =>
+        infer(take(request), request, reply),
       );
     }
   });
