@@ -12,10 +12,15 @@ import { LearnedConcurrency, type BatcherState } from "../../dist/core/dispatch/
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 
-/** A service that works on `places` runs side by side; more than that share the places equally. A run of n takes 10 + n ms alone. */
+/**
+ * A service that works on `places` runs side by side; more than that share the places equally, and each run above adds `drag` to the
+ * work of all. A run of n takes 10 + n ms alone, and `networkMs` on the way.
+ */
 class Service {
   places: number;
   factor = 1;
+  networkMs = 0;
+  drag = 0;
   most = 0;
   readonly #clock: VirtualClock;
   #runs: { leftMs: number; resolve: () => void }[] = [];
@@ -27,7 +32,18 @@ class Service {
     this.places = places;
   }
 
-  run(size: number): Promise<void> {
+  async run(size: number): Promise<void> {
+    if (this.networkMs > 0) await this.#clock.sleep(this.networkMs / 2);
+    await this.#work(size);
+    if (this.networkMs > 0) await this.#clock.sleep(this.networkMs / 2);
+  }
+
+  get #rate(): number {
+    const above = Math.max(0, this.#runs.length - this.places);
+    return Math.min(1, this.places / this.#runs.length) / (1 + this.drag * above);
+  }
+
+  #work(size: number): Promise<void> {
     return new Promise((resolve) => {
       this.#advance();
       this.#runs.push({ leftMs: this.factor * (10 + size), resolve });
@@ -38,8 +54,8 @@ class Service {
 
   #advance(): void {
     const nowMs = this.#clock.now();
-    const rate = Math.min(1, this.places / this.#runs.length);
-    for (const run of this.#runs) run.leftMs -= rate * (nowMs - this.#atMs);
+    const workedMs = this.#runs.length > 0 ? this.#rate * (nowMs - this.#atMs) : 0;
+    for (const run of this.#runs) run.leftMs -= workedMs;
     this.#atMs = nowMs;
   }
 
@@ -47,7 +63,7 @@ class Service {
     this.#cancel();
     if (this.#runs.length === 0) return;
     const leastMs = Math.min(...this.#runs.map(({ leftMs }) => leftMs));
-    this.#cancel = this.#clock.after(leastMs / Math.min(1, this.places / this.#runs.length), () => {
+    this.#cancel = this.#clock.after(leastMs / this.#rate, () => {
       this.#advance();
       const ended = this.#runs.filter(({ leftMs }) => leftMs < 1e-6);
       this.#runs = this.#runs.filter(({ leftMs }) => leftMs >= 1e-6);
@@ -189,6 +205,64 @@ test("places that are lost or gained, with the calls for them, are followed with
   );
 });
 
+test("runs that begin and end together, on the network and then at work, are spread until their backlog is gone", async () => {
+  const clock = virtualClock();
+  const service = new Service(clock, 2);
+  service.networkMs = 80;
+  service.drag = 0.1;
+  const run = async (items: number[]): Promise<number[]> => {
+    await service.run(items.length);
+    return items;
+  };
+  const batcher = createBatcher<number, number>(run, { clock, maxBatchSize: 62 });
+  const random = seededRandom(1);
+  const latenciesMs: number[] = [];
+  const call = async (atMs: number): Promise<void> => {
+    await batcher(1);
+    if (atMs > 5000) latenciesMs.push(clock.now() - atMs);
+  };
+  // 0.64 of what two places get done.
+  const next = (atMs: number): void => {
+    if (atMs > 15_000) return;
+    clock.at(atMs, () => {
+      void call(atMs);
+      next(atMs - Math.log(1 - random()) / 1.1);
+    });
+  };
+  // The backlog of a cold start.
+  for (let waiting = 0; waiting < 620; waiting++) void batcher(1);
+  next(0);
+  await clock.idle();
+  const meanMs = latenciesMs.reduce((sum, ms) => sum + ms, 0) / latenciesMs.length;
+  assert.ok(meanMs < 300, `${meanMs} ms`);
+});
+
+/** When the runs of calls that all come at once start, in ms; each takes 100 ms. */
+async function startsOf(batches: number, options: BatcherOptions<number, number>): Promise<number[]> {
+  const clock = virtualClock();
+  const startsAtMs: number[] = [];
+  const run = async (items: number[]): Promise<number[]> => {
+    startsAtMs.push(clock.now());
+    await clock.sleep(100);
+    return items;
+  };
+  const batcher = createBatcher<number, number>(run, { clock, maxBatchSize: 10, ...options });
+  for (let item = 0; item < 10 * batches; item++) void batcher(item);
+  await clock.idle();
+  return startsAtMs.map((atMs) => atMs - startsAtMs[0]!);
+}
+
+test("a short burst, and any with a number that is given, starts in every slot at once", async () => {
+  assert.deepEqual(await startsOf(6, {}), [0, 0, 0, 0, 100, 100]);
+  const given = await startsOf(40, { concurrency: 4 });
+  assert.deepEqual(
+    given,
+    Array.from({ length: 40 }, (_, i) => 100 * Math.floor(i / 4)),
+  );
+  const learned = await startsOf(40, {});
+  assert.ok(new Set(learned).size > 15, `${learned}`);
+});
+
 const record = (part: Partial<BatchRecord>): BatchRecord => ({
   batchId: 1,
   reason: "full",
@@ -206,7 +280,7 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
   ...part,
 });
 
-const pressed: BatcherState = { isShort: true, isPressed: true, isPaused: false, isOverloaded: false };
+const pressed: BatcherState = { isShort: true, isPressed: true, isBehind: true, isPaused: false, isOverloaded: false };
 
 /** Runs one after the other, with every slot taken, a full batch waiting, and no run longer than the others. */
 function press(learned: LearnedConcurrency, runs: number, startAtMs: number, now: BatcherState = pressed): number {
@@ -460,6 +534,7 @@ test("it never leaves 1 to 256, whatever the runs look like", () => {
         learned.ended(record({ startedAtMs, runMs, size: 1 + Math.floor(random() * 10), inFlight }), endedAtMs, {
           isShort: random() < 0.9,
           isPressed: random() < 0.7,
+          isBehind: random() < 0.8,
           isPaused: random() < 0.1,
           isOverloaded: random() < 0.2,
         });

@@ -249,6 +249,9 @@ export class GuardedPolicy {
   }
 }
 
+/** Starts are paced while at least this many full batches wait: the next one, and one behind it. */
+const batchesPaced = 2;
+
 /** Result of `tryGroup`: a batch has started. */
 export const started = -1;
 
@@ -291,6 +294,13 @@ export class Launcher<In, Out> {
     return this.#queue.tenants === undefined ? -Infinity : this.#decisions.aheadAtMs();
   }
 
+  /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
+  get pacedUntilMs(): number {
+    const { slots, maxBatchSize } = this.#settings;
+    const isPaced = slots.paceMs !== undefined && this.#queue.size >= batchesPaced * maxBatchSize;
+    return isPaced ? this.#dispatcher.startedAtMs + slots.paceMs! : -Infinity;
+  }
+
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   tryGroup(group: Group<In>, nowMs: number): number {
     const { freeSlots } = this.#dispatcher;
@@ -302,6 +312,7 @@ export class Launcher<In, Out> {
     if (room !== undefined) this.#next.boundWeight(room.weight);
     const preview = this.#next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
+    if (!isAhead && !preview.withImmediate && this.pacedUntilMs > nowMs) return this.pacedUntilMs;
     const capacity = Math.min(preview.capacity, room?.items ?? Infinity, this.#queue.maxSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.

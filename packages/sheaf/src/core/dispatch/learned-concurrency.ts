@@ -36,6 +36,12 @@ const afterFailureMs = 60_000;
 const longestInterval = 16;
 /** A shorter run has no proportions: the clock's resolution. */
 const shortestMs = 0.5;
+/** Share of the mean time between two ends that must pass between two starts: below 1, so that more starts follow if more get done. */
+const paceShare = 0.7;
+/** Timers are too late for a shorter pace. */
+const shortestPaceMs = 2;
+/** The mean time between two ends follows within this many runs. */
+const runsOfPace = 8;
 
 /** The batcher's state when a run ends. */
 export interface BatcherState {
@@ -43,6 +49,8 @@ export interface BatcherState {
   readonly isShort: boolean;
   /** No slot is free, and a full batch waits. */
   readonly isPressed: boolean;
+  /** A full batch waits, whether a slot is free or not. */
+  readonly isBehind: boolean;
   /** Nothing is dispatched for a while: the number stays. */
   readonly isPaused: boolean;
   /** During standing overload full batches wait at any limit, so no lower one is tried; the limit falls only if fewer runs get more done. */
@@ -79,6 +87,10 @@ export class LearnedConcurrency {
   /** Runs have become slower, and no lower limit has been tried since. */
   #isSlower = false;
   #wasOverloaded = false;
+  /** Runs in a row at whose end a full batch waited. */
+  #behind = 0;
+  /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
+  #apartMs = 0;
 
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
@@ -99,6 +111,7 @@ export class LearnedConcurrency {
         this.ended(run, nowMs, {
           isShort: isTaken && queue.size > 0,
           isPressed: isTaken && queue.size >= maxBatchSize,
+          isBehind: queue.size >= maxBatchSize,
           isPaused: throttle.resumesAtMs > nowMs,
           isOverloaded: overload?.beganAtMs !== undefined,
         });
@@ -118,6 +131,8 @@ export class LearnedConcurrency {
     const isOwn = startedAtMs >= this.#changedAtMs;
     this.#total++;
     this.contention.observe(inFlight, weights?.sum || size, runMs);
+    this.#behind = now.isBehind ? this.#behind + 1 : 0;
+    if (now.isBehind) this.#apartMs += (runMs / inFlight - this.#apartMs) / Math.min(this.#behind, runsOfPace);
     if (!isOwn) return;
     this.#runs++;
     if (now.isPressed) this.#pressed++;
@@ -131,6 +146,15 @@ export class LearnedConcurrency {
     if (this.#short + this.#crowded > 0) this.#decide(nowMs, now.isOverloaded);
     this.#lookAgain = Math.ceil(this.#interval);
     this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
+  }
+
+  /**
+   * The least time between two starts under a backlog, once it has lasted for about a run in every slot. Runs that start together also end together, and so do the runs after them:
+   * the service idles while all of them are on the network, and slows down while all of them are at work.
+   */
+  get paceMs(): number {
+    const paceMs = paceShare * this.#apartMs;
+    return this.#behind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
   }
 
   /** What was tried in vain may pay once the service has changed, or so many more calls come that it is overloaded. */

@@ -207,6 +207,11 @@ export class Scheduler<In, Out> {
     return false;
   }
 
+  #isPaced(): boolean {
+    const { pacedUntilMs } = this.#launcher;
+    return pacedUntilMs > -Infinity && pacedUntilMs > this.#clock.now();
+  }
+
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
     const atMs = Math.min(
@@ -219,8 +224,9 @@ export class Scheduler<In, Out> {
 
   #keepWatch(): void {
     this.#keepDeadlines();
-    // A slot that is left free shows that the waiting items are held, not too many.
-    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit) this.#overload?.slotIsIdle();
+    // A slot that is left free shows that the waiting items are held, not too many; unless only the pace holds them.
+    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit && !this.#isPaced())
+      this.#overload?.slotIsIdle();
     const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
     if (!isBlocked) this.#stallWatch.set(Infinity);
     else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());
