@@ -298,6 +298,24 @@ test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
   assert.deepEqual(all.bytes, floats(2, 4, 6));
 });
 
+test("a head that comes again is read with the bytes after it, and one that differs is read anew", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const sized = (more: object = {}): object => ({
+    ...more,
+    inputs: [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }],
+  });
+  const inBytes = { parameters: { binary_data_output: true } };
+  const asked: [object, number][] = [[inBytes, 1], [inBytes, 2], [{ id: "a" }, 3], [{ id: "b" }, 4], [inBytes, 5]]; // prettier-ignore
+  for (const [more, first] of asked) {
+    const reply = await postBinary(server, "/v2/models/double/infer", sized(more), floats(first, 0, 0));
+    assert.equal(reply.status, 200);
+    assert.equal(reply.json.id, (more as { id?: string }).id);
+    const output = more === inBytes ? [...new Float32Array(Uint8Array.from(reply.bytes).buffer)] : reply.json.outputs[0].data; // prettier-ignore
+    assert.deepEqual(output, [2 * first, 0, 0]);
+  }
+});
+
 test("texts are BYTES, as a row or as a column, and an empty one is refused", async (t) => {
   const server = await serving(t, [measuringTexts()]);
   await server.ready();
