@@ -298,7 +298,7 @@ export class Launcher<In, Out> {
   get pacedUntilMs(): number {
     const { slots, maxBatchSize } = this.#settings;
     const isPaced = slots.paceMs !== undefined && this.#queue.size >= batchesPaced * maxBatchSize;
-    return isPaced ? this.#dispatcher.startedAtMs + slots.paceMs! : -Infinity;
+    return isPaced ? this.#dispatcher.startedAtMs + slots.paceMs : -Infinity;
   }
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
