@@ -76,7 +76,10 @@ test("models in Python and a built-in one are served together, each as it declar
   assert.equal(inputs.named, "image: UINT8 [6], title: BYTES [], more: any JSON value, flag: BOOL [1]");
   assert.deepEqual([data[0].sample, data[2].sample], ["hello", [[1, 2], [3, 4]]]); // prettier-ignore
   assert.deepEqual([data[0].state, data[0].self_test, data[0].task], ["ready", "independent", "text"]);
-  assert.match(data[1].note, /^Runs in python3, given the device cpu\. Its self-test did not run: that needs a sample of two/);
+  assert.match(
+    data[1].note,
+    /^Runs in python3, given the device cpu\. Its self-test did not run: that needs a sample of two/,
+  );
 
   const { json: description } = await get(`${url}/openapi.json`);
   const { valid, errors } = await new Validator().validate(structuredClone(description));
