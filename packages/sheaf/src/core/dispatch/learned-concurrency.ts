@@ -149,8 +149,9 @@ export class LearnedConcurrency {
   }
 
   /**
-   * The least time between two starts under a backlog, once it has lasted for about a run in every slot. Runs that start together also end together, and so do the runs after them:
-   * the service idles while all of them are on the network, and slows down while all of them are at work.
+   * The least time between two starts under a backlog, once it has lasted for about a run in every slot. Runs that start together also
+   * end together, and so do the runs after them: the service idles while all of them are on the network, and slows down while all of
+   * them are at work.
    */
   get paceMs(): number {
     const paceMs = paceShare * this.#apartMs;
