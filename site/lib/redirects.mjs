@@ -31,6 +31,7 @@ export const redirectPage = (to) => `<!doctype html>
 <title>Moved</title>
 <meta name="robots" content="noindex">
 <link rel="canonical" href="${to}">
+<link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0; url=${to}">
 <p>This page has moved: <a href="${to}">${to}</a></p>
 </html>
