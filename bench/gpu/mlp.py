@@ -5,7 +5,6 @@ from sheaf_worker import serve
 from torch import nn
 
 
-
 def load(data):
     torch.manual_seed(0)
     torch.set_num_threads(data["threads"])

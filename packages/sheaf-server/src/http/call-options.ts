@@ -54,24 +54,21 @@ export function callOptionsOf(request: FastifyRequest, settings: Settings): Infe
 export function optionsOf(
   headers: FastifyRequest["headers"],
   signal: AbortSignal,
-  { requestTimeoutMs }: Settings,
-  named: (header: string) => string = (header) => header,
+  settings: Settings,
+  named?: (header: string) => string,
 ): InferOptions & { readonly timeoutMs: number } {
-  return {
-    priority: priorityOf(headers["x-sheaf-priority"], named("X-Sheaf-Priority")),
-    timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, named("X-Request-Timeout-Ms")),
-    signal,
-    tag: traceparentOf({ headers }),
-  };
+  const { priority, timeoutMs } = waitOf(headers, settings, named);
+  return { priority, timeoutMs, signal, tag: traceparentOf({ headers }) };
 }
 
-/** The same as far as they decide how long the request waits. */
+/** The options among them that decide how long the request may wait. */
 export const waitOf = (
   headers: FastifyRequest["headers"],
   { requestTimeoutMs }: Settings,
-): Pick<InferOptions, "priority" | "timeoutMs"> => ({
-  priority: priorityOf(headers["x-sheaf-priority"], "X-Sheaf-Priority"),
-  timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, "X-Request-Timeout-Ms"),
+  named: (header: string) => string = (header) => header,
+): Pick<InferOptions, "priority"> & { readonly timeoutMs: number } => ({
+  priority: priorityOf(headers["x-sheaf-priority"], named("X-Sheaf-Priority")),
+  timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, named("X-Request-Timeout-Ms")),
 });
 
 /** The headers that these options are read from, and those of the request's names. */

@@ -26,7 +26,7 @@ test("where the queue is full a call is refused before its item is known, with t
   assert.deepEqual([batcher.stats().items.rejected, batcher.pending.queued], [2, 2]);
 });
 
-test("nobody is refused before an item is known that may share a place, nor a caller who may wait", () => {
+test("a call that may share a place or wait for room is not refused before its item is known", () => {
   const options: BatcherOptions<number, number>[] = [{ dedupeKey: (item) => item }, { onQueueFull: "wait" }];
   for (const option of options) {
     const { batcher } = heldBatcher({ policy: holdForEver(), maxQueueSize: 1, ...option });
@@ -35,7 +35,7 @@ test("nobody is refused before an item is known that may share a place, nor a ca
   }
 });
 
-test("what would be too late is refused before its item is known only where all items are alike", async () => {
+test("a call that would miss its deadline is refused before its item is known only if all items are alike", async () => {
   for (const weigh of [undefined, () => 1]) {
     const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2, refuseLate: 0.5, weigh });
     watchAll(batcher, [0, 0]);
@@ -52,7 +52,7 @@ test("what would be too late is refused before its item is known only where all 
   }
 });
 
-test("a batcher around another asks that one", () => {
+test("a wrapped batcher is full when the batcher that it wraps is full", () => {
   const { batcher } = heldBatcher({ policy: holdForEver(), maxQueueSize: 1 });
   const outer = wrapBatcher<number, number, number>(batcher, { item: (item) => item + 1 });
   assert.equal(refusalOf(outer), undefined);

@@ -298,7 +298,7 @@ test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
   assert.deepEqual(all.bytes, floats(2, 4, 6));
 });
 
-test("a head that comes again is read with the bytes after it, and one that differs is read anew", async (t) => {
+test("a repeated JSON head is used with the new bytes after it, and a different one is parsed", async (t) => {
   const server = await serving(t, [doubling()]);
   await server.ready();
   const sized = (more: object = {}): object => ({

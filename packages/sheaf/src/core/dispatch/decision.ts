@@ -312,7 +312,8 @@ export class Launcher<In, Out> {
     if (room !== undefined) this.#next.boundWeight(room.weight);
     const preview = this.#next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
-    if (!isAhead && !preview.withImmediate && this.pacedUntilMs > nowMs) return this.pacedUntilMs;
+    const { pacedUntilMs } = this;
+    if (pacedUntilMs > nowMs && !isAhead && !preview.withImmediate) return pacedUntilMs;
     const capacity = Math.min(preview.capacity, room?.items ?? Infinity, this.#queue.maxSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
