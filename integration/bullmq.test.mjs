@@ -52,10 +52,10 @@ async function setUp(run, { adding = {}, worker: workerOptions = {}, ...options 
   return { name, queue, batches, batched, start, addAll };
 }
 
-/** Waits, for half a minute at most, until so many jobs have ended. */
+/** Waits, for two minutes at most, until so many jobs have ended. */
 async function ended(queue, { completed = 0, failed = 0 }) {
   let counts;
-  for (const deadlineMs = performance.now() + 30_000; performance.now() < deadlineMs; await sleep(20)) {
+  for (const deadlineMs = performance.now() + 120_000; performance.now() < deadlineMs; await sleep(20)) {
     counts = await queue.getJobCounts("completed", "failed");
     if (counts.completed === completed && counts.failed === failed) return;
   }
@@ -132,7 +132,12 @@ test(
     const before = batches.length;
     down = false;
     await ended(queue, { completed: 60 });
-    assert.ok(before <= 40, `${before} runs against a service that is down: no bisection`);
+    const ran = batches.slice(0, before).flat();
+    assert.equal(
+      new Set(ran).size,
+      ran.length,
+      "a batch that fails is not bisected: no job runs again before it has failed",
+    );
   },
 );
 
