@@ -19,7 +19,11 @@ test(
     t.after(() => rm(folder, { recursive: true }));
     await cp(pathOf("../examples/bullmq"), folder, { recursive: true });
     const env = { ...process.env, REDIS_PORT: String(redis.port) };
-    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], { cwd: folder, env, timeout: 60_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], {
+      cwd: folder,
+      env,
+      timeout: 600_000,
+    });
     assert.match(stdout, /^one by one: 300 jobs, 301 calls, \d+ ms\nin batches: 300 jobs, \d\d? calls, \d+ ms\n$/);
   },
 );

@@ -10,7 +10,7 @@ test("pg, postgres.js, PGlite, LanceDB and Qdrant's client compile where an adap
   const { stdout, status } = spawnSync(
     process.execPath,
     [pathOf("../node_modules/typescript/bin/tsc"), "-p", pathOf("types")],
-    { encoding: "utf8", timeout: 60_000 },
+    { encoding: "utf8", timeout: 600_000 },
   );
   assert.equal(status, 0, stdout);
 });

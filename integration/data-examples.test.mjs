@@ -14,7 +14,7 @@ async function run(t, example, env = {}) {
   const folder = await mkdtemp(pathOf("node_modules/.example-"));
   t.after(() => rm(folder, { recursive: true }));
   await cp(pathOf(`../examples/${example}`), folder, { recursive: true });
-  const options = { cwd: folder, timeout: 60_000, env: { ...process.env, DATABASE_URL: "", ...env } };
+  const options = { cwd: folder, timeout: 600_000, env: { ...process.env, DATABASE_URL: "", ...env } };
   return (await promisify(execFile)(process.execPath, ["main.mjs"], options)).stdout.trim().split("\n");
 }
 

@@ -12,7 +12,7 @@ test("examples/langchain-ollama: 64 questions at once become a few runs, with /v
   const folder = await mkdtemp(pathOf("node_modules/.example-"));
   t.after(() => rm(folder, { recursive: true }));
   await cp(pathOf("../examples/langchain-ollama"), folder, { recursive: true });
-  const { stdout } = await promisify(execFile)("npm", ["start", "--silent"], { cwd: folder, timeout: 300_000 });
+  const { stdout } = await promisify(execFile)("npm", ["start", "--silent"], { cwd: folder, timeout: 600_000 });
   t.diagnostic(stdout.trim());
   assert.match(stdout, /^64 questions in \d+ runs, 64 with the right passage; same vectors as \/v1\/embeddings$/m);
 });

@@ -153,7 +153,7 @@ for (const [example, open, skip] of [
     const broker = await open(t);
     const cwd = await copyOf(t, example);
     const env = { ...process.env, ...broker.environment };
-    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], { cwd, env, timeout: 120_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], { cwd, env, timeout: 600_000 });
     assert.match(stdout, /^1980 messages done, 20 put aside, \d+ runs in \d+ batches\n$/);
   });
 

@@ -122,7 +122,7 @@ const floatsOf = (base64) => {
 };
 
 const programs = {
-  Python: { run: () => runPython("other_services_client.py", [url], given, 480_000), skip: skipWithoutPython },
+  Python: { run: () => runPython("other_services_client.py", [url], given), skip: skipWithoutPython },
   JavaScript: { run: () => runProgram([process.execPath, "other-services.mjs", url], given) },
 };
 for (const [language, { run, skip = false }] of Object.entries(programs)) {

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 async function run(example, python) {
   const path = `${root}node_modules/.bin:${process.env.PATH}`;
   const env = { ...process.env, PATH: path, PYTHON: python };
-  const options = { cwd: `${root}${example}`, env, timeout: 180_000 };
+  const options = { cwd: `${root}${example}`, env, timeout: 600_000 };
   return (await promisify(execFile)(process.execPath, ["try.mjs"], options)).stdout;
 }
 

@@ -180,7 +180,7 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
 test("npm run bench -- gpu measures without batching, with a window and with auto, and says where no GPU was", async () => {
   const bench = fileURLToPath(new URL("../bench/gpu.mjs", import.meta.url));
   const args = [bench, "--tiny", "--device", "cpu", "--python", "/usr/bin/python3"];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 300_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 600_000 });
   const [, encoder, inPyTorch] = stdout.split(/^## An encoder$|^## The encoder in PyTorch$/mu);
   for (const section of [encoder, inPyTorch]) {
     assert.match(section ?? stdout, /s\(n\) = [\d.e-]+ ms \+ [\d.e-]+ ms · n/u);

@@ -13,7 +13,7 @@ test(
   { skip: skipWithoutGo },
   async () => {
     buildGoIn(folder, `${folder}/dist/worker`);
-    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], { cwd: folder, timeout: 120_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, ["main.mjs"], { cwd: folder, timeout: 600_000 });
     assert.match(
       stdout,
       /^1000 texts counted in \d+ batches\n2 a text without words\n19 promises of the worker protocol kept\n$/,

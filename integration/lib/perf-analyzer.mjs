@@ -15,13 +15,13 @@ const isLinux = process.platform === "linux" && process.arch === "x64";
 export const skipWithoutPerfAnalyzer =
   skipWithoutPython || (isLinux && existsSync("/usr/lib/x86_64-linux-gnu/libb64.so.0d") ? false : absent());
 
-/** Runs it for two minutes at most; resolves with its exit status and all that it printed. */
+/** Runs it for ten minutes at most; resolves with its exit status and all that it printed. */
 export async function perfAnalyzer(...words) {
   pythonWithClients();
   const command = `${folder}/bin/perf_analyzer`;
   if (!existsSync(command)) installPackages("--no-deps", "--target", folder, ...packages);
   const env = { ...process.env, LD_LIBRARY_PATH: `${folder}/nvidia/cuda_runtime/lib` };
-  const child = spawn(command, words, { env, stdio: ["ignore", "pipe", "pipe"], timeout: 120_000 });
+  const child = spawn(command, words, { env, stdio: ["ignore", "pipe", "pipe"], timeout: 600_000 });
   const [output, errors, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { status, output: output + errors };
 }

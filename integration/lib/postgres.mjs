@@ -35,7 +35,7 @@ export async function startPostgres(settings = {}, parent = tmpdir()) {
   process.once("exit", () => server?.kill("SIGQUIT"));
   const start = async () => {
     if (server?.exitCode === null && server.signalCode === null) return;
-    for (const deadlineMs = performance.now() + 30_000; ; await sleep(50)) {
+    for (const deadlineMs = performance.now() + 120_000; ; await sleep(50)) {
       const { child, log } = await spawnServer(deadlineMs);
       server = child;
       if (child.exitCode === null && child.signalCode === null) return;

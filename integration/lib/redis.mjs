@@ -25,7 +25,7 @@ export async function startRedis() {
     server = spawn("redis-server", words, { stdio: ["ignore", "pipe", "ignore"] });
     let log = "";
     server.stdout.setEncoding("utf8").on("data", (text) => (log = (log + text).slice(-5000)));
-    for (const deadlineMs = performance.now() + 20_000; ; await sleep(20)) {
+    for (const deadlineMs = performance.now() + 120_000; ; await sleep(20)) {
       if (log.includes("Ready to accept connections") && (await accepts(port))) return;
       if (server.exitCode !== null || performance.now() > deadlineMs) throw new Error(`Redis did not start: ${log}`);
     }
