@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Contention } from "../../dist/core/measure/contention.js";
 import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import { nextSize } from "../../dist/policies/cost-model.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
@@ -15,6 +16,26 @@ test("a straight cost is learned exactly", () => {
   assert.ok(Math.abs(table.fixedMs - 10) < 0.1, `fixedMs ${table.fixedMs}`);
   assert.ok(Math.abs(table.perItemMs - 0.3) < 0.01, `perItemMs ${table.perItemMs}`);
   assert.ok(Math.abs(table.at(16) - 14.8) < 0.2, `at(16) ${table.at(16)}`);
+});
+
+test("what a size costs alone is put right once others show how far runs slow each other down", () => {
+  const contention = new Contention();
+  const cost = new LearnedCost({ contention });
+  const run = (size: number, inFlight: number): void => {
+    const runMs = inFlight * (5 + size);
+    contention.observe(inFlight, size, runMs);
+    cost.observe(size, runMs, undefined, inFlight);
+  };
+  // One place. As long as all runs meet three others, nothing shows how far they slow each other down.
+  for (let i = 0; i < 20; i++) run(16, 4);
+  contention.fit(4);
+  for (let i = 0; i < 20; i++) run(8, 1);
+  contention.fit(1);
+  run(8, 1);
+  assert.ok(Math.abs(cost.at(16) - 21) < 1, `16: ${cost.at(16)} ms`);
+  assert.ok(Math.abs(cost.at(8) - 13) < 1, `8: ${cost.at(8)} ms`);
+  const { fixedMs, perItemMs } = cost.judgement().costModel!;
+  assert.ok(Math.abs(fixedMs! - 5) < 1 && Math.abs(perItemMs! - 1) < 0.1, `${fixedMs} + ${perItemMs} n`);
 });
 
 test("a cost without a fixed part has fixedMs exactly 0", () => {

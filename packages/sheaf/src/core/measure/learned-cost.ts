@@ -2,7 +2,7 @@ import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
 import type { BatcherOptions } from "../contract/options.ts";
 import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
-import { slowdownOf, type Contention } from "./contention.ts";
+import { slowdownOf, type Contention, type ContentionFit } from "./contention.ts";
 import { momentsOf, type LinePoint } from "./least-squares.ts";
 import { gainAtStart, judge, judgeByWeight } from "./verdict.ts";
 import { fitWeights, type WeighedRun, type WeightFit } from "./weight-fit.ts";
@@ -27,7 +27,15 @@ const surprisesToFollow = 4;
 /** How fast the slowdown of decisions follows that of the runs. */
 const gain = 0.1;
 
-interface KeptRun extends WeighedRun {
+/** What runs would have taken alone: their time divided by how far those beside them slowed them down, as far as is known so far. */
+interface Alone {
+  runMs: number;
+  /** Runs in flight meanwhile, themselves included. */
+  inFlight: number;
+  slowdown: number;
+}
+
+interface KeptRun extends WeighedRun, Alone {
   /** It supports no verdict. */
   isCold: boolean;
 }
@@ -45,6 +53,8 @@ export class LearnedCost implements CostModel {
   readonly #weights: "learned" | "apart" | undefined;
   readonly #contention: Contention | undefined;
   #slowdown = 1;
+  /** The fit behind the slowdowns of all sizes. */
+  #fitOfSizes: ContentionFit | undefined;
   #fit: WeightFit | undefined;
   #unfitted = 0;
   #surprises = 0;
@@ -81,13 +91,16 @@ export class LearnedCost implements CostModel {
     const last = this.#contention?.last;
     const own = last === undefined ? 1 : slowdownOf(last, inFlight, weights.sum);
     this.#slowdown += gain * (own - slowdown);
-    return slowdown * this.#observeAlone(size, runMs / own, weights);
+    if (last !== undefined && last !== this.#fitOfSizes) this.#sizes.divideBy((this.#fitOfSizes = last));
+    return slowdown * this.#observeAlone(size, runMs / own, weights, inFlight, own);
   }
 
   #observeAlone(
     size: number,
     runMs: number,
     { sum, heaviest }: { readonly sum: number; readonly heaviest: number },
+    inFlight: number,
+    slowdown: number,
   ): number {
     const sizes = this.#sizes;
     const fit = this.#fit;
@@ -95,20 +108,38 @@ export class LearnedCost implements CostModel {
     const expectedMs = fit === undefined ? bySizeMs : ofFit(fit, size, sum, heaviest);
     if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
     const isCold = sizes.batches < coldRuns || !sizes.hasSeen(size);
-    sizes.learn(size, runMs, bySizeMs);
+    sizes.learn(size, runMs, bySizeMs, sum, inFlight, slowdown);
     const isWeighed = this.#weights !== undefined && sizes.batches > coldWeighedRuns;
-    if (!isCold || isWeighed) this.#keep(size, sum, heaviest, runMs, isCold);
+    if (!isCold || isWeighed) this.#keep(size, sum, heaviest, runMs, isCold, inFlight, slowdown);
     if (isWeighed) this.#weigh(size, sum, heaviest, runMs, expectedMs);
     return expectedMs;
   }
 
-  #keep(size: number, weight: number, heaviest: number, runMs: number, isCold: boolean): void {
-    const run = (this.#runs[this.#kept++ % maxRuns] ??= { size, weight, heaviest, runMs, isCold });
+  #keep(
+    size: number,
+    weight: number,
+    heaviest: number,
+    runMs: number,
+    isCold: boolean,
+    inFlight: number,
+    slowdown: number,
+  ): void {
+    const run = (this.#runs[this.#kept++ % maxRuns] ??= {
+      size,
+      weight,
+      heaviest,
+      runMs,
+      isCold,
+      inFlight,
+      slowdown,
+    });
     run.size = size;
     run.weight = weight;
     run.heaviest = heaviest;
     run.runMs = runMs;
     run.isCold = isCold;
+    run.inFlight = inFlight;
+    run.slowdown = slowdown;
     this.#judgement = undefined;
   }
 
@@ -145,7 +176,10 @@ export class LearnedCost implements CostModel {
   #last(count: number): KeptRun[] {
     const first = this.#kept % maxRuns;
     const inOrder = this.#kept > maxRuns ? [...this.#runs.slice(first), ...this.#runs.slice(0, first)] : this.#runs;
-    return inOrder.slice(Math.max(0, inOrder.length - count));
+    const runs = inOrder.slice(Math.max(0, inOrder.length - count));
+    const fit = this.#contention?.last;
+    if (fit !== undefined) for (const run of runs) divideBy(fit, run, run.weight);
+    return runs;
   }
 
   #weighedRuns(): KeptRun[] {
@@ -231,6 +265,15 @@ export class LearnedCost implements CostModel {
   }
 }
 
+/** Divides a run time by the slowdown as it is known now; false where that has not changed. */
+function divideBy(fit: ContentionFit, run: Alone, weight: number): boolean {
+  const slowdown = slowdownOf(fit, run.inFlight, weight);
+  if (slowdown === run.slowdown) return false;
+  run.runMs *= run.slowdown / slowdown;
+  run.slowdown = slowdown;
+  return true;
+}
+
 const ofFit = (
   { fixedMs, perItemMs, perWeightMs, padded }: WeightFit,
   size: number,
@@ -254,18 +297,28 @@ class SizeTable {
   // The bucket of all surprises in a row, -1 where they came in several.
   #surprising = -1;
 
-  learn(size: number, runMs: number, expectedMs: number): void {
+  learn(size: number, runMs: number, expectedMs: number, weightSum: number, inFlight: number, slowdown: number): void {
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
-    const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
+    const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0, weightSum, inFlight, slowdown });
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
     if (seen.weight < 4 && learnedMs < seen.runMs / 3) seen.weight = 0;
     seen.weight = Math.min(seen.weight + 1, maxPerBucket);
     seen.size += (size - seen.size) / seen.weight;
     seen.runMs += (learnedMs - seen.runMs) / seen.weight;
+    seen.weightSum += (weightSum - seen.weightSum) / seen.weight;
+    seen.inFlight += (inFlight - seen.inFlight) / seen.weight;
+    seen.slowdown += (slowdown - seen.slowdown) / seen.weight;
     this.#unfitted++;
     // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
     if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
+  }
+
+  /** The slowdown is known better than when these runs ended, or has become another. */
+  divideBy(fit: ContentionFit): void {
+    let hasChanged = false;
+    for (const seen of this.#table) if (seen !== undefined && divideBy(fit, seen, seen.weightSum)) hasChanged = true;
+    if (hasChanged) this.#fit();
   }
 
   seen(size: number): number {
@@ -348,13 +401,15 @@ class SizeTable {
 }
 
 /** Batches of about one size: how many count (at most `maxPerBucket`, slowly forgotten), their mean size and run time. */
-interface Seen extends LinePoint {
+interface Seen extends LinePoint, Alone {
   weight: number;
   size: number;
   runMs: number;
+  /** The weight of a batch's items together. */
+  weightSum: number;
 }
 
-const unseen: Seen = { weight: 0, size: 0, runMs: 0 };
+const unseen: Seen = { weight: 0, size: 0, runMs: 0, weightSum: 0, inFlight: 1, slowdown: 1 };
 const isKnown = (seen = unseen): boolean => seen.weight >= 0.3;
 const maxPerBucket = 20;
 
