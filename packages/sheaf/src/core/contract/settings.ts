@@ -33,7 +33,7 @@ export interface Settings<In, Out> extends Omit<
   readonly maxWaitMs: number;
   /**
    * How many batches may be in flight: its `limit` changes where the number is learned, or an executor gets or loses slots.
-   * `paceMs`, where it is learned: the least time between two starts under a backlog.
+   * `paceMs`, where it is learned: the least mean time between starts under a backlog.
    */
   readonly slots: { readonly limit: number; readonly paceMs?: number };
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */

@@ -264,6 +264,8 @@ export class Launcher<In, Out> {
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #throttle: Throttle;
   readonly #demand: Demand;
+  /** When a start that keeps the pace is due, after all so far. */
+  #dueAtMs = -Infinity;
 
   constructor(
     settings: Settings<In, Out>,
@@ -294,11 +296,14 @@ export class Launcher<In, Out> {
     return this.#queue.tenants === undefined ? -Infinity : this.#decisions.aheadAtMs();
   }
 
-  /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
+  /**
+   * The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. A start may come one pace early: run times
+   * vary, and a place that waits after two runs that happened to end together gets nothing done.
+   */
   get pacedUntilMs(): number {
     const { slots, maxBatchSize } = this.#settings;
     const isPaced = slots.paceMs !== undefined && this.#queue.size >= batchesPaced * maxBatchSize;
-    return isPaced ? this.#dispatcher.startedAtMs + slots.paceMs : -Infinity;
+    return isPaced ? this.#dueAtMs - slots.paceMs : -Infinity;
   }
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
@@ -334,6 +339,7 @@ export class Launcher<In, Out> {
     if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
     const weight = weightOf(batch.weights, batch.count, this.#settings.batchWeight === "padded");
     seat?.spend(nowMs, batch.count, weight);
+    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (this.#settings.slots.paceMs ?? 0);
     group.held = false;
     const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];
     if (firstDeadlineAtMs !== undefined) this.#demand.due(firstDeadlineAtMs - batch.arrivedAtMs(0));

@@ -36,8 +36,6 @@ const leastLeadMs = 2;
 export class Dispatcher<In, Out> {
   /** Batches so far; the last one has this id. */
   started = 0;
-  /** When the last one started. */
-  startedAtMs: number = -Infinity;
   /** Items in them. */
   running = 0;
   /** Further runs of parts of batches. */
@@ -178,7 +176,6 @@ export class Dispatcher<In, Out> {
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
-    this.startedAtMs = nowMs;
     run.msBefore = this.together(nowMs);
     run.place = this.#runs.push(run) - 1;
     // An await in a function of its own would take half as long again.
