@@ -16,6 +16,8 @@ const pressedShare = 0.5;
 /** Below it runs hardly get longer: the number doubles. */
 const free = 0.2;
 const nearlyFree = 0.5;
+/** Above 1, more runs in flight get less done. */
+const lessDone = 1.02;
 /** Runs to wait after a probe that did not pay; twice as many after each. */
 const firstPause = 16;
 const longestPause = 1024;
@@ -53,7 +55,7 @@ export interface BatcherState {
   readonly isBehind: boolean;
   /** Nothing is dispatched for a while: the number stays. */
   readonly isPaused: boolean;
-  /** During standing overload full batches wait at any limit, so no lower one is tried; the limit falls only if fewer runs get more done. */
+  /** During standing overload full batches wait at any limit: it falls only if fewer runs get more done. */
   readonly isOverloaded: boolean;
 }
 
@@ -87,6 +89,8 @@ export class LearnedConcurrency {
   /** Runs have become slower, and no lower limit has been tried since. */
   #isSlower = false;
   #wasOverloaded = false;
+  /** Runs have stood in a queue on the other side: from now on the number climbs in smaller steps. */
+  #hasFallen = false;
   /** Runs in a row at whose end a full batch waited. */
   #behind = 0;
   /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
@@ -208,6 +212,7 @@ export class LearnedConcurrency {
     const mayFall = !isOverloaded || cost > 1 || this.#probed === limit;
     if (isKnown && limit > nearEnough * target && mayFall) {
       if (this.#probed === limit) this.#probeFailed();
+      this.#hasFallen = true;
       return this.#set(Math.max(target, limit / 2), "queue", nowMs);
     }
     if (this.#total < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
@@ -222,7 +227,7 @@ export class LearnedConcurrency {
     // Where no run has met clearly fewer, the places found are only the most that there can be.
     const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
     if (
-      (this.#isSlower || (!isOverloaded && !(isPressed && cost < nearlyFree))) &&
+      (this.#isSlower || !((isPressed || isOverloaded) && cost < nearlyFree)) &&
       limit > 1 &&
       isOpen &&
       this.#crowded > 0.8 * this.#runs &&
@@ -243,9 +248,11 @@ export class LearnedConcurrency {
     if (this.#pause > 0) return;
     if (cost < most) {
       if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;
-      this.#probed = Math.ceil(limit * (cost < free ? 2 : cost < nearlyFree ? 1.5 : 1.25));
+      this.#probed = Math.ceil(limit * (cost < free && !this.#hasFallen ? 2 : cost < nearlyFree ? 1.5 : 1.25));
     } else {
       this.#probeFailed();
+      // Where more in flight get less done, a try costs most.
+      if (cost > lessDone) this.#probeFailed();
       this.#probed = Math.ceil(1.25 * limit);
     }
     this.#probed = Math.min(this.#probed, highest);

@@ -75,8 +75,11 @@ export class Contention {
       cell = { weight: 0, inFlight: 0, size: 0, runMs: 0, variance: 0, at: 0 };
       this.#cells.set(key, cell);
     }
-    this.#follow(cell, runMs);
     const { last } = this;
+    this.#follow(
+      cell,
+      last === undefined ? runMs : (runMs * msOf(last, cell.inFlight, cell.size)) / msOf(last, inFlight, size),
+    );
     const knownMs = last !== undefined && cell.weight > trustedWeight ? stall * msOf(last, inFlight, size) : Infinity;
     const countedMs = Math.min(runMs, knownMs);
     const weight = Math.min(this.#weightOf(cell) + 1, maxPerCell);
@@ -89,7 +92,10 @@ export class Contention {
     cell.variance += (differenceMs * (countedMs - cell.runMs) - cell.variance) / weight;
   }
 
-  /** Once several runs in a row take much longer than such runs did, or less long, what others taught is in doubt. */
+  /**
+   * Once several runs in a row take much longer than such runs did, or less long, what others taught is in doubt. `runMs` is what the
+   * run would have taken at the cell's own number in flight: past the places of a service with drag, runs of one cell differ by half.
+   */
   #follow(cell: Cell, runMs: number): void {
     if (cell.weight < trustedWeight) return;
     const ratio = runMs / cell.runMs;
