@@ -33,9 +33,9 @@ export interface Settings<In, Out> extends Omit<
   readonly maxWaitMs: number;
   /**
    * How many batches may be in flight: its `limit` changes where the number is learned, or an executor gets or loses slots.
-   * `paceMs`, where it is learned: the least mean time between starts under a backlog.
+   * Where it is learned, `paceMs` is the least mean time between starts under a backlog, and a start may come `leadMs` early.
    */
-  readonly slots: { readonly limit: number; readonly paceMs?: number };
+  readonly slots: { readonly limit: number; readonly paceMs?: number; readonly leadMs?: number };
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
   readonly prefetch: number;
   readonly maxQueueSize: number | "auto";

@@ -296,14 +296,11 @@ export class Launcher<In, Out> {
     return this.#queue.tenants === undefined ? -Infinity : this.#decisions.aheadAtMs();
   }
 
-  /**
-   * The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. A start may come one pace early: run times
-   * vary, and a place that waits after two runs that happened to end together gets nothing done.
-   */
+  /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
   get pacedUntilMs(): number {
     const { slots, maxBatchSize } = this.#settings;
     const isPaced = slots.paceMs !== undefined && this.#queue.size >= batchesPaced * maxBatchSize;
-    return isPaced ? this.#dueAtMs - slots.paceMs : -Infinity;
+    return isPaced ? this.#dueAtMs - (slots.leadMs ?? 0) : -Infinity;
   }
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */

@@ -40,6 +40,10 @@ const longestInterval = 16;
 const shortestMs = 0.5;
 /** Share of the mean time between two ends that must pass between two starts: below 1, so that more starts follow if more get done. */
 const paceShare = 0.7;
+/** A number up to this many times the places is about as many: 4 where 3 were found. */
+const aboutAs = 1.4;
+/** Little of a run is network while the part that others do not slow down is at most this share of the fixed work. */
+const mostApart = 0.25;
 /** Timers are too late for a shorter pace. */
 const shortestPaceMs = 2;
 /** The mean time between two ends follows within this many runs. */
@@ -160,6 +164,16 @@ export class LearnedConcurrency {
   get paceMs(): number {
     const paceMs = paceShare * this.#apartMs;
     return this.#behind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
+  }
+
+  /**
+   * How early a start may come: one pace where the number is about that of the places, and little of a run is network. There runs of
+   * different lengths happen to end together, and a place that waits gets nothing done. Elsewhere another run is at work in that place.
+   */
+  get leadMs(): number {
+    const { last } = this.contention;
+    if (last === undefined || last.places === Infinity || last.apartMs > mostApart * last.fixedMs) return 0;
+    return this.limit <= aboutAs * last.places ? this.paceMs : 0;
   }
 
   /** What was tried in vain may pay once the service has changed, or so many more calls come that it is overloaded. */
