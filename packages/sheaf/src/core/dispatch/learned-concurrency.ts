@@ -40,8 +40,8 @@ const longestInterval = 16;
 const shortestMs = 0.5;
 /** Share of the mean time between two ends that must pass between two starts: below 1, so that more starts follow if more get done. */
 const paceShare = 0.7;
-/** A number up to this many times the places is about as many: 4 where 3 were found. */
-const aboutAs = 1.4;
+/** Up to this many times the places, the number is about as many. */
+const aboutAs = 2;
 /** Little of a run is network while the part that others do not slow down is at most this share of the fixed work. */
 const mostApart = 0.25;
 /** Timers are too late for a shorter pace. */
