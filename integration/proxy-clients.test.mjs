@@ -90,8 +90,8 @@ for (const [name, connect] of Object.entries(clients)) {
     const { requests } = proxied.api;
     await assertAnswered(proxied, connect(proxied.baseURL), texts);
     t.diagnostic(`${requests.length} requests of ${requests.map(({ inputs }) => inputs.length).join(", ")}`);
-    // The first may go with a single call each; all later ones but the last are full.
-    assert.ok(requests.length <= firstConcurrency + 5, `${requests.length} requests`);
+    // The first may go with a single call each; of the later ones most are full.
+    assert.ok(requests.length <= 2 * firstConcurrency + 5, `${requests.length} requests`);
     assert.ok(requests.every(({ headers }) => headers.authorization === `Bearer ${apiKey}`));
   });
 }
