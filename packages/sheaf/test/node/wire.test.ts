@@ -57,7 +57,7 @@ test("any list comes out as it went in, no matter who owns the rows", () => {
     fc.property(list, fc.constantFrom<RowOwnership>("own", "view"), (values, ownership) => {
       assert.deepEqual(there(values, ownership), values);
     }),
-    { numRuns: 1000 },
+    { seed: 20_261_126, numRuns: 1000 },
   );
 });
 
@@ -169,7 +169,7 @@ test("frames come out whole and in order, however the pipe cuts them", () => {
         assert.deepEqual(received.map(comparable), messages.map(comparable));
       },
     ),
-    { numRuns: 200 },
+    { seed: 20_261_126, numRuns: 200 },
   );
 });
 
@@ -221,7 +221,7 @@ test("rows travel with what the encoder made of them: bare, in objects, and besi
         });
       });
     }),
-    { numRuns: 500 },
+    { seed: 20_261_126, numRuns: 500 },
   );
 });
 
