@@ -16,7 +16,7 @@ const pressedShare = 0.5;
 /** Below it runs hardly get longer: the number doubles. */
 const free = 0.2;
 const nearlyFree = 0.5;
-/** Above 1, more runs in flight get less done. */
+/** Clearly above 1, where more runs in flight get less done. */
 const lessDone = 1.02;
 /** Runs to wait after a probe that did not pay; twice as many after each. */
 const firstPause = 16;
@@ -42,7 +42,7 @@ const shortestMs = 0.5;
 const paceShare = 0.7;
 /** Up to this many times the places, the number is about as many. */
 const aboutAs = 2;
-/** Little of a run is network while the part that others do not slow down is at most this share of the fixed work. */
+/** Up to this ratio of network time to fixed work, a run counts as having little network time. */
 const mostApart = 0.25;
 /** Timers are too late for a shorter pace. */
 const shortestPaceMs = 2;
@@ -167,7 +167,7 @@ export class LearnedConcurrency {
   }
 
   /**
-   * How early a start may come: one pace where the number is about that of the places, and little of a run is network. There runs of
+   * How early a start may come: one pace where the number is about that of the places, and runs have little network time. There runs of
    * different lengths happen to end together, and a place that waits gets nothing done. Elsewhere another run is at work in that place.
    */
   get leadMs(): number {

@@ -94,7 +94,7 @@ export class Contention {
 
   /**
    * Once several runs in a row take much longer than such runs did, or less long, what others taught is in doubt. `runMs` is what the
-   * run would have taken at the cell's own number in flight: past the places of a service with drag, runs of one cell differ by half.
+   * run would have taken at the cell's own number in flight: past the places of a service with drag, runs of one cell can differ by half.
    */
   #follow(cell: Cell, runMs: number): void {
     if (cell.weight < trustedWeight) return;

@@ -27,15 +27,9 @@ const surprisesToFollow = 4;
 /** How fast the slowdown of decisions follows that of the runs. */
 const gain = 0.1;
 
-/** What runs would have taken alone: their time divided by how far those beside them slowed them down, as far as is known so far. */
-interface Alone {
-  runMs: number;
-  /** Runs in flight meanwhile, themselves included. */
+interface KeptRun extends WeighedRun {
+  /** Runs in flight while it ran, itself included. */
   inFlight: number;
-  slowdown: number;
-}
-
-interface KeptRun extends WeighedRun, Alone {
   /** It supports no verdict. */
   isCold: boolean;
 }
@@ -92,16 +86,17 @@ export class LearnedCost implements CostModel {
     const own = last === undefined ? 1 : slowdownOf(last, inFlight, weights.sum);
     this.#slowdown += gain * (own - slowdown);
     if (last !== undefined && last !== this.#fitOfSizes) this.#sizes.divideBy((this.#fitOfSizes = last));
-    return slowdown * this.#observeAlone(size, runMs / own, weights, inFlight, own);
+    return slowdown * this.#learn(size, runMs, weights, inFlight, own);
   }
 
-  #observeAlone(
+  #learn(
     size: number,
-    runMs: number,
+    measuredMs: number,
     { sum, heaviest }: { readonly sum: number; readonly heaviest: number },
     inFlight: number,
     slowdown: number,
   ): number {
+    const runMs = measuredMs / slowdown;
     const sizes = this.#sizes;
     const fit = this.#fit;
     const bySizeMs = sizes.at(size);
@@ -110,20 +105,12 @@ export class LearnedCost implements CostModel {
     const isCold = sizes.batches < coldRuns || !sizes.hasSeen(size);
     sizes.learn(size, runMs, bySizeMs, sum, inFlight, slowdown);
     const isWeighed = this.#weights !== undefined && sizes.batches > coldWeighedRuns;
-    if (!isCold || isWeighed) this.#keep(size, sum, heaviest, runMs, isCold, inFlight, slowdown);
+    if (!isCold || isWeighed) this.#keep(size, sum, heaviest, measuredMs, isCold, inFlight);
     if (isWeighed) this.#weigh(size, sum, heaviest, runMs, expectedMs);
     return expectedMs;
   }
 
-  #keep(
-    size: number,
-    weight: number,
-    heaviest: number,
-    runMs: number,
-    isCold: boolean,
-    inFlight: number,
-    slowdown: number,
-  ): void {
+  #keep(size: number, weight: number, heaviest: number, runMs: number, isCold: boolean, inFlight: number): void {
     const run = (this.#runs[this.#kept++ % maxRuns] ??= {
       size,
       weight,
@@ -131,7 +118,6 @@ export class LearnedCost implements CostModel {
       runMs,
       isCold,
       inFlight,
-      slowdown,
     });
     run.size = size;
     run.weight = weight;
@@ -139,7 +125,6 @@ export class LearnedCost implements CostModel {
     run.runMs = runMs;
     run.isCold = isCold;
     run.inFlight = inFlight;
-    run.slowdown = slowdown;
     this.#judgement = undefined;
   }
 
@@ -172,14 +157,14 @@ export class LearnedCost implements CostModel {
     this.#weighed = surprisesToFollow;
   }
 
-  /** The last `count` runs, the oldest first. */
+  /** The last `count` runs, the oldest first, with what each would have taken alone. */
   #last(count: number): KeptRun[] {
     const first = this.#kept % maxRuns;
     const inOrder = this.#kept > maxRuns ? [...this.#runs.slice(first), ...this.#runs.slice(0, first)] : this.#runs;
     const runs = inOrder.slice(Math.max(0, inOrder.length - count));
     const fit = this.#contention?.last;
-    if (fit !== undefined) for (const run of runs) divideBy(fit, run, run.weight);
-    return runs;
+    if (fit === undefined) return runs;
+    return runs.map((run) => ({ ...run, runMs: run.runMs / slowdownOf(fit, run.inFlight, run.weight) }));
   }
 
   #weighedRuns(): KeptRun[] {
@@ -265,15 +250,6 @@ export class LearnedCost implements CostModel {
   }
 }
 
-/** Divides a run time by the slowdown as it is known now; false where that has not changed. */
-function divideBy(fit: ContentionFit, run: Alone, weight: number): boolean {
-  const slowdown = slowdownOf(fit, run.inFlight, weight);
-  if (slowdown === run.slowdown) return false;
-  run.runMs *= run.slowdown / slowdown;
-  run.slowdown = slowdown;
-  return true;
-}
-
 const ofFit = (
   { fixedMs, perItemMs, perWeightMs, padded }: WeightFit,
   size: number,
@@ -314,10 +290,16 @@ class SizeTable {
     if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
   }
 
-  /** The slowdown is known better than when these runs ended, or has become another. */
+  /** Divides the run times by the slowdown of this fit instead of what they were divided by. */
   divideBy(fit: ContentionFit): void {
     let hasChanged = false;
-    for (const seen of this.#table) if (seen !== undefined && divideBy(fit, seen, seen.weightSum)) hasChanged = true;
+    this.#table.forEach((seen) => {
+      const slowdown = slowdownOf(fit, seen.inFlight, seen.weightSum);
+      if (slowdown === seen.slowdown) return;
+      seen.runMs *= seen.slowdown / slowdown;
+      seen.slowdown = slowdown;
+      hasChanged = true;
+    });
     if (hasChanged) this.#fit();
   }
 
@@ -401,10 +383,14 @@ class SizeTable {
 }
 
 /** Batches of about one size: how many count (at most `maxPerBucket`, slowly forgotten), their mean size and run time. */
-interface Seen extends LinePoint, Alone {
+interface Seen extends LinePoint {
   weight: number;
   size: number;
+  /** As if they ran alone: divided by `slowdown`. */
   runMs: number;
+  slowdown: number;
+  /** Runs in flight while they ran, themselves included. */
+  inFlight: number;
   /** The weight of a batch's items together. */
   weightSum: number;
 }
