@@ -13,7 +13,7 @@ import { proxy } from "./lib/serving.mjs";
 const texts = Array.from({ length: 500 }, (_, i) => `Text number ${i} of this test`);
 const apiKey = "sk-test";
 
-/** Requests that the proxy has in flight at most before it has learned how many are good. */
+/** The most requests that the proxy has in flight before it learns a better number. */
 const firstConcurrency = 8;
 
 /**
@@ -102,7 +102,7 @@ test("openai: an API that answers 429 to all but a few requests: everybody is an
   await assertAnswered(proxied, clients.openai(proxied.baseURL), texts);
   const refused = requests.filter(({ status }) => status === 429).length;
   t.diagnostic(`${requests.length} requests, ${refused} refused`);
-  // Between two pauses one request passes or more, of those that are in flight.
+  // Before each pause the API answers at least one of the requests in flight.
   assert.ok(requests.length <= firstConcurrency * (firstConcurrency + 5), `${requests.length} requests for 500 calls`);
 });
 
@@ -122,6 +122,6 @@ test("openai: a connection that is reset mid-batch is the clients' to repeat, an
   await assertAnswered(proxied, clients.openai(proxied.baseURL), texts.slice(0, 100));
   const { length } = proxied.api.requests;
   t.diagnostic(`${length} requests`);
-  // What waits while they are in flight shares one more, and so again when the clients of the first repeat their calls.
+  // Calls that arrive while the first requests are in flight share one more, and so do those that the clients repeat.
   assert.ok(length <= 2 * (firstConcurrency + 1), `${length} requests`);
 });
