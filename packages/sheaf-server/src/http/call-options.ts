@@ -40,11 +40,12 @@ export const forBatcher = ({ priority, timeoutMs, signal, tag, alone }: InferOpt
   ({ priority, timeoutMs, signal, tag, alone }) satisfies Required<CallOptions>;
 
 /**
- * The call options in a request's headers: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
- * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
+ * The call options in a request's headers: `X-Sheaf-Priority`, before the one that the body names, and `X-Request-Timeout-Ms`
+ * up to REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
  */
-export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {
-  const options = optionsOf(request.headers, hangUpSignal(request.raw), settings);
+export function callOptionsOf(request: FastifyRequest, settings: Settings, named?: Priority): InferOptions {
+  const ofHeaders = optionsOf(request.headers, hangUpSignal(request.raw), settings);
+  const options = named === undefined ? ofHeaders : { ...ofHeaders, priority: ofHeaders.priority ?? named };
   const caller = callerOf(request);
   if (caller === undefined && settings.cacheMaxBytes === 0) return options;
   return { ...options, caller, cacheUse: settings.cacheMaxBytes > 0 ? cacheUseOf(request) : undefined };

@@ -32,7 +32,7 @@ export async function answerEmbeddings(
   const { json } = exactJsonOf(request.body, settings);
   const batchable = batchableRequest(json);
   nameUser(request, batchable?.calls[0]!.parameters["user"]);
-  const options = callOptionsOf(request, settings);
+  const options = callOptionsOf(request, settings, batchable?.priority);
   if (batchable === undefined) {
     const url = upstreamUrl(base, request.url);
     const load = { items: 1, weight: () => 1 };

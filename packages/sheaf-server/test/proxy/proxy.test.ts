@@ -63,6 +63,38 @@ test("the key, the organisation and every header that is not known go to the ups
   assert.equal(headers["x-stainless-lang"], undefined);
 });
 
+test("priority, in the body or as a header, is for the queue: it neither separates calls nor goes on", async (t) => {
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const api = await embeddingApi(t, { latencyMs: () => released });
+  const settings = { upstreamConcurrency: 1, maxBatchSize: 2, schedulerStrategy: "auto" } as const;
+  const proxy = await proxying(t, api.baseURL, settings);
+  const gauge = (text: string, name: string): number =>
+    Number(new RegExp(`^sheaf_${name}\\{.*\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  const replies: Promise<Reply>[] = [];
+  const sends = async (queued: number, ...call: Parameters<typeof proxy.embed>): Promise<void> => {
+    replies.push(proxy.embed(...call));
+    for (let text = ""; gauge(text, "queue_items") !== queued || gauge(text, "in_flight_batches") !== 1;)
+      ({ text } = await proxy.get("/metrics"));
+  };
+  await sends(0, "running");
+  await sends(1, "later", { priority: 7 });
+  await sends(2, "none");
+  await sends(3, "header", { priority: 7, headers: { "x-sheaf-priority": "interactive" } });
+  await sends(4, "bulk", { headers: { "x-sheaf-priority": "bulk" } });
+  await sends(5, "zero", { priority: 0 });
+  release();
+  for (const { status, text } of await Promise.all(replies)) assert.equal(status, 200, text);
+  assert.deepEqual(
+    api.requests.map(({ inputs }) => inputs),
+    [["running"], ["none", "header"], ["zero", "later"], ["bulk"]],
+  );
+  for (const { body } of api.requests) assert.ok(!("priority" in body), JSON.stringify(body));
+  // What is no integer is the upstream's to answer.
+  await proxy.embed("text", { priority: "soon" });
+  assert.equal(api.requests.at(-1)!.body.priority, "soon");
+});
+
 test("a poisoned text is refused in the upstream's words, with the caller's own index; its batch-mates are answered", async (t) => {
   const api = await embeddingApi(t, { latencyMs: 5, isPoison: (text: string) => text === "poison" });
   const proxy = await proxying(t, api.baseURL, { upstreamConcurrency: 1 });

@@ -15,7 +15,7 @@ import {
   type TextsToEmbed,
 } from "./embed-texts.ts";
 import { inputType } from "./prompts.ts";
-import { field, ignored, object, readLater, required, someOf, type ValuesOf } from "./fields.ts";
+import { field, object, priority, readLater, required, someOf, type ValuesOf } from "./fields.ts";
 import { truncateSide, warnings } from "./truncation.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
@@ -54,8 +54,7 @@ const fields = {
   embedding_types: field(types, "Default: float."),
   output_dimension: vectorLength,
   truncate: truncateSide,
-  // Sheaf's own header sets the priority.
-  ...ignored("priority"),
+  priority,
 };
 const texts = required(severalTexts);
 const embedBodies = {
@@ -107,7 +106,7 @@ function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
 function embedding(
   texts: readonly unknown[],
   path: string,
-  { model, input_type, embedding_types, output_dimension, truncate }: ValuesOf<typeof fields>,
+  { model, input_type, embedding_types, output_dimension, truncate, priority }: ValuesOf<typeof fields>,
   version: 1 | 2,
 ): CohereTexts {
   const types = embedding_types ?? (version === 1 ? undefined : (["float"] as const));
@@ -119,6 +118,7 @@ function embedding(
     dimensionsPath: "output_dimension",
     prompt: { path: "input_type", inputType: input_type },
     truncate,
+    priority,
     isJson: types === undefined || types.includes("float"),
     types,
   };

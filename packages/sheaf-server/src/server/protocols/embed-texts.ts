@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import type { Priority } from "sheaf";
 import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { normalize, shortened } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
@@ -39,6 +40,8 @@ export interface TextsToEmbed {
   readonly truncate?: Truncate | undefined;
   /** @default none */
   readonly tokenLimit?: TokenLimit | undefined;
+  /** As the body names it. @default none */
+  readonly priority?: Priority | undefined;
   /** Vectors of length 1, whatever the model gives. @default false */
   readonly isUnit?: boolean;
   /** Whether the reply has the vectors as JSON. @default true */
@@ -69,7 +72,7 @@ export async function embedTexts(
   const items = withPrompt(readTexts(wanted, model), promptOf(wanted.prompt, model), cutOn(wanted, model));
   const length = readDimensions(wanted, model);
   checkTokenLimit(wanted.tokenLimit, model);
-  const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
+  const options = { ...callOptionsOf(request, model.settings, wanted.priority), truncate: wanted.truncate };
   const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
   const served = await inferEvery(model, items, options, pathOf);
   const outputs = served.map(({ value }) => value);

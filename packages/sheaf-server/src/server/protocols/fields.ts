@@ -1,3 +1,4 @@
+import type { Priority } from "sheaf";
 import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-schema.ts";
 import { invalid } from "../../problems/problem.ts";
 import { checkKeys, join, objectAt } from "../codec/inputs.ts";
@@ -137,6 +138,16 @@ export const integerFrom = (least: number, schema?: (models: Models) => Schema):
     (value) => Number.isSafeInteger(value) && (value as number) >= least,
     schema ?? Type.Integer({ minimum: least }),
   );
+
+/** As vLLM and Cohere have it, 0 by default and larger is later: above 0 a request is bulk, and everything else changes nothing. */
+export const priority: Field<Priority | undefined> = field<Priority | undefined>(
+  {
+    read: (value, path) => (anyInteger.read(value, path) > 0 ? "bulk" : undefined),
+    schema: (models) => anyInteger.schema(models),
+  },
+  "Above 0: bulk. 0, the default, and less change nothing. X-Sheaf-Priority goes first.",
+);
+const anyInteger = integerFrom(Number.MIN_SAFE_INTEGER, () => Type.Integer());
 
 export const oneOf = <Word extends string>(...words: readonly Word[]): Kind<Word> =>
   kindOf(inWords(words), (value) => words.includes(value as Word), Type.String({ enum: words }));

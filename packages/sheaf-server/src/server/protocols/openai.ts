@@ -19,10 +19,10 @@ import {
   anyText,
   closedObject,
   field,
-  ignored,
   kindOf,
   modelParameter,
   oneOf,
+  priority,
   required,
   trueOrFalse,
 } from "./fields.ts";
@@ -100,8 +100,7 @@ const embeddingsBody = closedObject("an object with input", {
   ),
   truncate: truncateSideOrNot,
   user: field(anyText, "Name of the tenant if TENANT_BY=user."),
-  // Sheaf's own header sets the priority.
-  ...ignored("priority"),
+  priority,
 });
 
 interface Embeddings extends TextsToEmbed {
@@ -110,8 +109,19 @@ interface Embeddings extends TextsToEmbed {
 
 function readEmbeddings(body: unknown): Embeddings {
   const wanted = embeddingsBody.read(body, "");
-  const { model, input, encoding_format, embedding_type, dimensions, input_type, task, normalized, truncate, user } =
-    wanted;
+  const {
+    model,
+    input,
+    encoding_format,
+    embedding_type,
+    dimensions,
+    input_type,
+    task,
+    normalized,
+    truncate,
+    user,
+    priority,
+  } = wanted;
   if (encoding_format !== undefined && (embedding_type ?? encoding_format) !== encoding_format)
     throw invalid("embedding_type", `"${encoding_format}", as encoding_format is`, embedding_type);
   if (input_type !== undefined && (task ?? input_type) !== input_type)
@@ -127,6 +137,7 @@ function readEmbeddings(body: unknown): Embeddings {
     prompt,
     user,
     truncate,
+    priority,
     isUnit: normalized === true,
     isJson: !isBase64,
     isBase64,

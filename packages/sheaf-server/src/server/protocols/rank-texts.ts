@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import type { Priority } from "sheaf";
 import { sigmoid } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
@@ -32,6 +33,8 @@ export interface TextsToRank {
   readonly truncate?: boolean | undefined;
   /** @default none */
   readonly tokenLimit?: TokenLimit | undefined;
+  /** As the body names it. @default none */
+  readonly priority?: Priority | undefined;
 }
 
 export interface Rank {
@@ -67,7 +70,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
   checkTokenLimit(wanted.tokenLimit, model);
   const isPair = model.definition.input.kind === "text-pair";
   const items = readItems(wanted, model, isPair);
-  const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
+  const options = { ...callOptionsOf(request, model.settings, wanted.priority), truncate: wanted.truncate };
   const pathOf = (index: number): string => {
     if (isPair) return wanted.pathOf(index);
     return index === 0 ? "query" : wanted.pathOf(index - 1);

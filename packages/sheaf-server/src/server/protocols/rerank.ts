@@ -6,7 +6,17 @@ import { invalid } from "../../problems/problem.ts";
 import { textSchema } from "../codec/inputs.ts";
 import { ranksTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
-import { field, ignored, integerFrom, modelThat, object, readLater, required, trueOrFalse } from "./fields.ts";
+import {
+  field,
+  ignored,
+  integerFrom,
+  modelThat,
+  object,
+  priority,
+  readLater,
+  required,
+  trueOrFalse,
+} from "./fields.ts";
 import { rankTexts, textsToRank, type TextsToRank } from "./rank-texts.ts";
 import { limitOf, tokenLimit, truncation, warnings } from "./truncation.ts";
 
@@ -51,8 +61,9 @@ const documentsBody = (returnDocuments: boolean) =>
     top_n: topN,
     return_documents: field(trueOrFalse, "Return each document with its score.", returnDocuments),
     max_tokens_per_doc: field(tokenLimit, "Must be at least the number of tokens to which the model truncates texts."),
-    // A document is one chunk here, and Sheaf's own header sets the priority.
-    ...ignored("max_chunks_per_doc", "priority", "user"),
+    priority,
+    // A document is one chunk here.
+    ...ignored("max_chunks_per_doc", "user"),
   });
 
 // Jina and vLLM give the documents unless they are told not to; Cohere's second version never does by itself.
@@ -94,7 +105,10 @@ function readTexts(body: unknown): RankedTexts {
 }
 
 function readDocuments(body: unknown, path: Path): RankedDocuments {
-  const { query, documents, model, top_n, return_documents, max_tokens_per_doc } = documentsBodies[path].read(body, "");
+  const { query, documents, model, top_n, return_documents, max_tokens_per_doc, priority } = documentsBodies[path].read(
+    body,
+    "",
+  );
   return {
     name: model,
     query,
@@ -105,6 +119,7 @@ function readDocuments(body: unknown, path: Path): RankedDocuments {
     mostRanks: mostRanksOf(top_n),
     returnDocuments: return_documents,
     tokenLimit: limitOf(max_tokens_per_doc, "max_tokens_per_doc"),
+    priority,
   };
 }
 

@@ -236,11 +236,11 @@ export const dataSchema: Schema = Type.Array(Type.Unknown(), {
 const nameOf = (tensors: readonly ProtocolTensor[]): Schema =>
   Type.String(tensors.length === 0 ? {} : { enum: [...new Set(tensors.map(({ name }) => name))] });
 
-/** `priority` 0 (the default) is interactive, 1 (the highest) immediate, 2 bulk; `timeout` is in microseconds. */
+/** As in Triton `priority` 0 (the default) is interactive, 1 (the highest) immediate, 2 bulk; the header goes first. `timeout` is in microseconds. */
 export function withParameters(options: CallOptions, parameters: unknown, longestMs: number): CallOptions {
   if (parameters === undefined) return options;
   const { priority, timeout } = ofRequest.read(parameters, "parameters");
-  const lane = priority === undefined ? options.priority : priorities[priority];
+  const lane = options.priority ?? priorities[priority ?? 0];
   const most = longestMs * 1000;
   if (timeout !== undefined && !(typeof timeout === "number" && timeout >= 0 && timeout <= most))
     throw invalid("parameters.timeout", `a number of microseconds, at most ${most} (REQUEST_TIMEOUT_MS)`, timeout);
