@@ -1,9 +1,11 @@
-// `npm test`: builds, then runs the quick tests. `npm run test:e2e` and `npm run test:release` run theirs (`--only`), and with
-// words each runs only the test files whose path holds one, or whose suite is one; `npm test -- word` looks among all of them.
+// `npm test`: builds, then runs the quick tests. `npm run test:e2e`, `npm run test:release` and `npm test` in integration/ run
+// theirs (`--only`), and with words each runs only the test files whose path holds one, or whose suite is one; `npm test -- word`
+// looks among all of them but integration's.
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { root } from "./lib/files.mjs";
-import { commandOf, grouped, testFiles, testOptions } from "./lib/suites.mjs";
+import { runTests } from "./lib/run-tests.mjs";
+import { commandOf, grouped, integrationFiles, testFiles } from "./lib/suites.mjs";
 
 const { values, positionals: words } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
 const command = values.only ?? (words.length === 0 ? "test" : undefined);
@@ -11,15 +13,13 @@ const command = values.only ?? (words.length === 0 ? "test" : undefined);
 const build = spawnSync(process.execPath, ["scripts/build.mjs", "--tests"], { cwd: root, stdio: "inherit" });
 if (build.status !== 0) process.exit(build.status ?? 1);
 
-const files = testFiles(words).filter((file) => command === undefined || commandOf(file) === command);
+const files = (command === "integration" ? integrationFiles : testFiles)(words).filter(
+  (file) => command === undefined || commandOf(file) === command,
+);
 if (files.length === 0) {
   console.error(`No test file's path holds ${words.join(" or ")}, nor is it a suite.`);
   process.exit(1);
 }
 
 const isQuick = files.every((file) => commandOf(file) === "test");
-const { status } = spawnSync(process.execPath, [...testOptions, ...(isQuick ? grouped(files) : files)], {
-  cwd: root,
-  stdio: "inherit",
-});
-process.exit(status ?? 1);
+process.exit((await runTests(isQuick ? grouped(files) : files)) ? 0 : 1);

@@ -5,23 +5,33 @@ import { relative } from "node:path";
 import { root } from "./files.mjs";
 import { filesOf, suiteOf } from "./suites.mjs";
 
-/** @param {AsyncIterable<{ type: string, data: any }>} events */
-export default async function* reporter(events) {
+/**
+ * `node --test` gives the events alone; run-tests.mjs also its files, lines to show before the closing ones, and a map that gets
+ * the errors of each file that failed.
+ * @param {AsyncIterable<{ type: string, data: any }>} events
+ */
+export default async function* reporter(
+  events,
+  { files = process.argv.slice(1), lines = [], failed = new Map() } = {},
+) {
   const reporter = new spec();
   const suites = new Map();
-  const empty = new Set(process.argv.slice(1).flatMap(filesOf));
+  const empty = new Set(files.flatMap(filesOf));
   const failures = [];
   const names = [];
   let closing = false;
   for await (const event of events) {
     const { type, data } = event;
     if (type === "test:start") names.splice(data.nesting, Infinity, data.name);
-    if (type === "test:fail") failures.push(...failureOf(data, names));
+    if (type === "test:fail" && data.todo === undefined) {
+      failures.push(...failureOf(data, names));
+      failed.set(data.file, [...(failed.get(data.file) ?? []), errorOf(data.details)]);
+    }
     if (data.nesting === 0 && (type === "test:pass" || type === "test:fail")) count(event, suites, empty);
     // The closing diagnostics belong to no file.
     if (type === "test:diagnostic" && data.file === undefined && !closing) {
       closing = true;
-      yield summary(suites, empty);
+      yield summary(suites, empty) + lines.map((line) => `${line}\n`).join("");
     }
     reporter.write(event);
     yield* written(reporter);
@@ -31,11 +41,14 @@ export default async function* reporter(events) {
   failures.push(...Array.from(empty, (file) => `${relative(root, file)} ran no test`));
   if (failures.length > 0) yield `\nFailed:\n${failures.map((name) => `  ✖ ${name}\n`).join("")}`;
   if (empty.size > 0) process.exitCode = 1;
+  for (const file of empty) failed.set(file, [{ message: "ran no test" }]);
 }
 
+const errorOf = ({ error }) => (error.cause instanceof Error ? error.cause : error);
+
 /** File and names of a failed test; nothing for one that failed only because a test inside it did. */
-function failureOf({ file, name, nesting, todo, details }, names) {
-  if (details.error?.failureType === "subtestsFailed" || todo !== undefined) return [];
+function failureOf({ file, name, nesting, details }, names) {
+  if (details.error?.failureType === "subtestsFailed") return [];
   const inside = [...names.slice(0, nesting), name].filter((part) => part !== file);
   return [[relative(root, file), ...inside].join(" › ")];
 }

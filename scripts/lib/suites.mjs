@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { filesBelow, root } from "./files.mjs";
@@ -11,10 +11,12 @@ export function suiteOf(file) {
 
 /**
  * The command that runs a test file: "check", "e2e" or "release" where a folder above it is called so or its name ends in
- * `.e2e.test.ts` and the like, else "test".
+ * `.e2e.test.ts` and the like, "integration" in that folder, else "test".
  */
 export function commandOf(file) {
-  const [, folder, suffix] = /\/(check|e2e|release)\/|\.(check|e2e|release)\.test\./.exec(relative(root, file)) ?? [];
+  const path = relative(root, file);
+  if (path.startsWith("integration/")) return "integration";
+  const [, folder, suffix] = /\/(check|e2e|release)\/|\.(check|e2e|release)\.test\./.exec(path) ?? [];
   return folder ?? suffix ?? "test";
 }
 
@@ -28,14 +30,24 @@ export function testFiles(words) {
   ].filter((file) => words.length === 0 || words.some((word) => file.includes(word) || suiteOf(file) === word));
 }
 
-/** How Node runs them. */
+/** The test files of `integration/`, which is installed on its own; with words those whose path holds one. */
+export function integrationFiles(words) {
+  return readdirSync(`${root}/integration`)
+    .filter((name) => name.endsWith(".test.mjs") && (words.length === 0 || words.some((word) => name.includes(word))))
+    .map((name) => `${root}/integration/${name}`);
+}
+
+/** Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores. */
+export const testsAtOnce = 2;
+/** Of a file: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too. */
+export const testTimeoutMs = 900_000;
+
+/** How another Node runs them. */
 export const testOptions = [
   "--test",
   `--test-reporter=${root}/scripts/lib/reporter.mjs`,
-  // Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores.
-  "--test-concurrency=2",
-  // Of a file and of each test in it: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too.
-  "--test-timeout=900000",
+  `--test-concurrency=${testsAtOnce}`,
+  `--test-timeout=${testTimeoutMs}`,
 ];
 
 const filesInGroup = 16;

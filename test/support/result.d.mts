@@ -1,0 +1,1 @@
+export function assertResult(actual: unknown, expected: unknown, message?: string): void;
