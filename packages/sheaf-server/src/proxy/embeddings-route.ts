@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
-import { namedInput, type EmbeddingPart } from "sheaf/internal/openai";
+import { namedInput, retryAfterMsOf, type EmbeddingPart } from "sheaf/internal/openai";
 import { exactJsonOf } from "../http/bodies/body.ts";
 import { callOptionsOf, type InferOptions } from "../http/call-options.ts";
 import { nameUser } from "../http/check-callers.ts";
@@ -78,11 +78,16 @@ async function alone(
   }
 }
 
-/** A refusal of one input goes to one caller, in the upstream's words. */
+/** A refusal of one input goes to one caller, in the upstream's words; it is to wait no longer than the proxy would. */
 function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
-  for (const name of ["retry-after", "retry-after-ms", "www-authenticate"]) {
-    const value = headers.get(name);
-    if (value !== null) void reply.header(name, value);
+  const authenticate = headers.get("www-authenticate");
+  if (authenticate !== null) void reply.header("www-authenticate", authenticate);
+  for (const [name, unitMs] of [
+    ["retry-after", 1000],
+    ["retry-after-ms", 1],
+  ] as const) {
+    const waitMs = retryAfterMsOf({ [name]: headers.get(name) ?? undefined });
+    if (waitMs !== undefined) void reply.header(name, Math.ceil(waitMs / unitMs));
   }
   return reply.code(status).type(contentType).send(text);
 }

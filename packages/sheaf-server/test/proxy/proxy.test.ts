@@ -155,6 +155,20 @@ test("a caller whose deadline comes before the upstream's Retry-After gets the 4
   assert.equal(api.requests.length, 1);
 });
 
+test("no caller is told to wait longer than two minutes, whatever the upstream asks for", async (t) => {
+  for (const [given, told] of [
+    [{ "retry-after": "1764292800" }, ["120", null]],
+    [{ "retry-after": "Wed, 21 Oct 2099 07:28:00 GMT", "retry-after-ms": "1764292800000" }, ["120", "120000"]],
+    [{ "retry-after": "1e300" }, [null, null]],
+  ] as const) {
+    const api = await embeddingApi(t, { fault: () => ({ status: 429, headers: given }) });
+    const proxy = await proxying(t, api.baseURL, { requestTimeoutMs: 1000 });
+    const { status, headers } = await proxy.embed("a");
+    assert.equal(status, 429);
+    assert.deepEqual([headers.get("retry-after"), headers.get("retry-after-ms")], told);
+  }
+});
+
 for (const [name, fault, status, code] of [
   ["500", { status: 500, body: { error: { message: "It broke." } } }, 500, undefined],
   ["HTML instead of JSON", { status: 200, body: "<html>" }, 502, "UPSTREAM_ERROR"],

@@ -1,3 +1,4 @@
+export { retryAfterMsOf } from "../adapters/shared/api-error.ts";
 export { embeddingRequests, namedInput } from "../adapters/openai/requests.ts";
 export type {
   EmbeddingCall,

@@ -201,6 +201,26 @@ test("a retryAfterMs that is not a span of time is ignored", async () => {
   }
 });
 
+test("no pause is longer than maxPauseMs: an epoch taken for a span stops nothing for good", async () => {
+  for (const [options, longestMs] of [
+    [{}, 300_000],
+    [{ maxPauseMs: 5000 }, 5000],
+  ] as const)
+    for (const retryAfterMs of [1e9, 1_764_292_800_000, 1e300])
+      for (const ask of ["error", "item", "pause"]) {
+        const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, ...options });
+        watchAll(batcher, [1]);
+        await clock.settle();
+        const busy = Object.assign(new Error("429"), { retryAfterMs });
+        if (ask === "pause") runs[0]!.context.pause!(retryAfterMs);
+        await (ask === "error" ? runs[0]!.fail(busy) : runs[0]!.finish([ask === "item" ? busy : 1]));
+        const pausedAtMs = clock.now();
+        watchAll(batcher, [2]);
+        await clock.advanceAsync(longestMs);
+        assert.equal(runs[1]?.startedAtMs, pausedAtMs + longestMs, `${ask} ${retryAfterMs}`);
+      }
+});
+
 test("the retryAfterMs of a run that was given up pauses dispatch too", async () => {
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, concurrency: 2, runTimeoutMs: 10 });
   watchAll(batcher, [1]);

@@ -1,4 +1,5 @@
 import { BatcherError, type ErrorCode } from "../../index.ts";
+import { longestPauseMs } from "../shared/api-error.ts";
 import type { WireError } from "./wire.ts";
 
 /** An item's error as an endpoint answers it. */
@@ -38,12 +39,13 @@ export function itemErrorOf(error: unknown): ItemError {
   const isBatchers = error instanceof BatcherError;
   // A full queue knows how long its items will take: the figures of `stats()` cost more than a refusal.
   const drainMs = isBatchers ? error.details["drainMs"] : undefined;
-  const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : retryAfterMs;
+  const askedMs = typeof retryAfterMs === "number" ? Math.min(longestPauseMs, retryAfterMs) : 0;
+  const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : askedMs;
   return {
     status: isBatchers ? httpStatusOf[error.code] : (given ?? 500),
     code: typeof code === "string" ? code.slice(0, 100) : "ITEM_FAILED",
     message: (typeof message === "string" ? message : `The item failed with ${String(error)}`).slice(0, longestMessage),
-    retry_after_ms: typeof waitMs === "number" && waitMs > 0 ? Math.ceil(waitMs) : undefined,
+    retry_after_ms: waitMs > 0 ? Math.ceil(waitMs) : undefined,
   };
 }
 

@@ -12,7 +12,7 @@ export interface ErrorHints {
 }
 
 /** A pause of a day would be the end of the program; one that is tried again every two minutes is not. */
-const longestPauseMs = 120_000;
+export const longestPauseMs = 120_000;
 /** The pause after a 429 that names none. */
 const pauseOf429Ms = 1000;
 
@@ -27,7 +27,8 @@ export function errorHints(error: unknown): ErrorHints {
   const httpStatus = [status, statusCode, axiosStatus].find((value) => typeof value === "number");
   const body = [inner, fieldsOf(data)["error"], fieldsOf(axiosData)["error"]].find(isObject);
   const isBusy = httpStatus === 429 || httpStatus === 503;
-  const given = typeof named === "number" ? named : isBusy ? retryAfterMsOf(headersOf(error)) : undefined;
+  const given =
+    typeof named === "number" ? Math.min(longestPauseMs, named) : isBusy ? retryAfterMsOf(headersOf(error)) : undefined;
   return {
     status: httpStatus,
     retryAfterMs: given ?? (httpStatus === 429 ? pauseOf429Ms : undefined),

@@ -72,8 +72,8 @@ export interface BatchContext {
   /** 1; counts up with `countRun()`, and when an executor runs the batch again after a crash of its worker. */
   readonly attempt: number;
   /**
-   * Stops dispatch for `ms`, like an error with `retryAfterMs`: for a run that retries by itself and knows that the service
-   * accepts nothing else meanwhile. No effect if nothing is dispatched (calibration, tests).
+   * Stops dispatch for `ms`, at most `maxPauseMs`, like an error with `retryAfterMs`: for a run that retries by itself and
+   * knows that the service accepts nothing else meanwhile. No effect if nothing is dispatched (calibration, tests).
    */
   pause(durationMs: number): void;
   /**

@@ -237,8 +237,8 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly rateLimit?: RateLimit | readonly RateLimit[] | SharedRateLimit | undefined;
   /**
-   * Total pauses, in milliseconds, that a call without a deadline waits out when the batch function puts items back. After
-   * that it gets the error that asked for the last pause.
+   * Longest pause, in milliseconds: `retryAfterMs` and `pause` stop dispatch for no longer. A call without a deadline waits
+   * out pauses of this length in total when the batch function puts items back; then it gets the error of the last one.
    * @default 300000
    * @see rateLimit
    */

@@ -20,7 +20,9 @@ export function putBack<In>(
 ): void {
   const { calls: batch } = run;
   const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
-    deadlineAtMs === Infinity ? throttle.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineAtMs <= throttle.resumesAtMs;
+    deadlineAtMs === Infinity
+      ? throttle.pausedMsSince(arrivedAtMs) >= maxPauseMs
+      : deadlineAtMs <= throttle.resumesAtMs;
   const isOver = (chunk: Chunk<In>, index: number): boolean =>
     chunk.settlers[index] !== undefined &&
     ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
@@ -39,7 +41,7 @@ export function putBack<In>(
   queue.equal?.rejoin(batch);
   takeBack(queue, run);
   const isDue = queue.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
-  if (isDue || throttle.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
+  if (isDue || throttle.pausedMsSince(-Infinity) >= maxPauseMs) queue.everyChunk(endIn);
 }
 
 /**

@@ -243,11 +243,10 @@ export class Pauses {
   /** In order, none touching the next. */
   readonly #pauses: { readonly beganAtMs: number; endsAtMs: number }[] = [];
 
-  /** Pauses for a finite number of milliseconds > 0; anything else is ignored. */
-  pause(nowMs: number, durationMs: unknown): void {
-    if (typeof durationMs !== "number" || !Number.isFinite(durationMs) || durationMs <= 0) return;
+  /** One of 0 ms or less is none. */
+  pause(nowMs: number, durationMs: number): void {
     const endsAtMs = nowMs + durationMs;
-    if (endsAtMs <= this.endsAtMs) return;
+    if (durationMs <= 0 || endsAtMs <= this.endsAtMs) return;
     const last = this.#pauses.at(-1);
     if (last !== undefined && nowMs <= last.endsAtMs) last.endsAtMs = endsAtMs;
     else this.#pauses.push({ beganAtMs: nowMs, endsAtMs });
@@ -276,9 +275,11 @@ export class Throttle {
   /** Looks again when a limit that others share lets batches go earlier than it said. */
   scheduler: { look(): void } | undefined;
   readonly #clock: Clock;
+  readonly #maxPauseMs: number;
 
-  constructor({ clock, rateLimit }: Pick<Settings<never, never>, "clock" | "rateLimit">) {
+  constructor({ clock, rateLimit, maxPauseMs }: Pick<Settings<never, never>, "clock" | "rateLimit" | "maxPauseMs">) {
     this.#clock = clock;
+    this.#maxPauseMs = maxPauseMs;
     if (isShared(rateLimit)) this.seat = rateLimit.join(() => this.scheduler?.look());
     else if (rateLimit !== undefined) this.seat = new RateLimiter(limitsOf(rateLimit));
   }
@@ -296,13 +297,14 @@ export class Throttle {
     return this.seat?.pausedMsSince(atMs) ?? 0;
   }
 
-  pause(durationMs: number): void {
-    (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), durationMs);
+  /** Anything but a finite number is ignored. The number is the service's: a date taken for a span would be the end of all dispatch. */
+  pause(durationMs: unknown): void {
+    if (!Number.isFinite(durationMs)) return;
+    (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), Math.min(this.#maxPauseMs, durationMs as number));
   }
 
   /** An error of a run or an item, which may ask for a pause. */
   failed(error: unknown): void {
-    const retryAfterMs = propertyOf(error, "retryAfterMs");
-    if (retryAfterMs !== undefined) this.pause(retryAfterMs as number);
+    this.pause(propertyOf(error, "retryAfterMs"));
   }
 }

@@ -11,7 +11,10 @@ test("a full queue's own estimate says when to come back, from 10 ms to a minute
   assert.equal(fullFor(undefined), undefined, "before the cost of a batch is known the endpoint estimates");
 });
 
-test("an error's own retryAfterMs is passed on as it is, in whole milliseconds", () => {
-  assert.equal(itemErrorOf(Object.assign(new Error("busy"), { retryAfterMs: 2.5 })).retry_after_ms, 3);
+test("an error's own retryAfterMs is passed on in whole milliseconds, up to two minutes", () => {
+  const asked = (retryAfterMs: unknown): unknown =>
+    itemErrorOf(Object.assign(new Error("busy"), { retryAfterMs })).retry_after_ms;
+  assert.deepEqual([2.5, 1e300, Infinity].map(asked), [3, 120_000, 120_000]);
+  assert.deepEqual([-1, Number.NaN, "9"].map(asked), [undefined, undefined, undefined]);
   assert.equal(itemErrorOf(new Error("broken")).retry_after_ms, undefined);
 });
