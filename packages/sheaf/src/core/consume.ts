@@ -4,7 +4,8 @@ import {
   systemClock,
   within,
   newAbortController,
-  sparesRunning,
+  consumerOf,
+  type ConsumerView,
   warnOnce,
   type AbortSignalLike,
 } from "./runtime/runtime.ts";
@@ -13,7 +14,7 @@ import type { Batcher } from "./contract/batcher.ts";
 import { BatcherError } from "./contract/errors.ts";
 import { defaults, type CallOptions } from "./contract/options.ts";
 import { checkClock, checkSignal } from "./contract/settings.ts";
-import { check, checkFunction, checkOptions, checkSpan, isInteger, type Check } from "../shared/checks.ts";
+import { check, checkFunction, checkOptions, checkSpan, isInteger, oneOf, type Check } from "../shared/checks.ts";
 import { propertyOf } from "../shared/describe.ts";
 
 /** Messages one by one, or a function that reads up to `room` messages from the broker. */
@@ -31,6 +32,13 @@ export interface ConsumeOptions<Message, Out> {
    * @default nothing is sent: the broker delivers it again when its lease has run out
    */
   readonly release?: ((message: Message) => unknown) | undefined;
+  /**
+   * After a `nack` the later messages of the same `orderKey` that have not started go on (`"continue"`), or are handed back behind
+   * it (`"handBack"`).
+   * @default "continue"
+   * @see BatcherOptions.orderKey
+   */
+  readonly onNack?: "continue" | "handBack" | undefined;
   /**
    * Extends the lease of a message that waits or runs, from now by `leaseMs`. Called after about half of it.
    * @default none: leases are not extended
@@ -66,7 +74,7 @@ export interface ConsumeOptions<Message, Out> {
 }
 
 /** The default of an option that is not given. */
-export const consumeDefaults = { leaseMs: 30_000 } as const;
+export const consumeDefaults = { onNack: "continue", leaseMs: 30_000 } as const;
 
 /** Most messages that are read and not yet answered. */
 const mostHeld = 1000;
@@ -123,6 +131,14 @@ class Consumer<Message, Out> {
   readonly #retry: Alarm;
   readonly #withdrawal = newAbortController();
   readonly #callOptions: CallOptions = { signal: this.#withdrawal.signal };
+  /** Seen by the batcher of the calls, through their signal. */
+  readonly #view: ConsumerView = {
+    stopped: new Map(),
+    stops: (error) => !(error instanceof Behind) && (this.#options.onNack === "handBack" || isRefusal(error)),
+    behind: (error) => new Behind(error),
+  };
+  /** Refusals whose messages were handed back: those behind them are, too. */
+  readonly #givenUp = new Set<unknown>();
   readonly #warn = warnOnce();
   #count = 0;
   #look = 0;
@@ -142,7 +158,7 @@ class Consumer<Message, Out> {
     this.#leaseMs = options.leaseMs ?? consumeDefaults.leaseMs;
     this.#clock = options.clock ?? systemClock;
     this.#retry = new Alarm(this.#clock, () => this.#callAgain());
-    Object.defineProperty(this.#withdrawal.signal, sparesRunning, { value: true });
+    Object.defineProperty(this.#withdrawal.signal, consumerOf, { value: this.#view });
     if (typeof messages === "function") {
       this.#read = async () => (await messages(this.#room)) ?? [];
       this.#closeSource = () => undefined;
@@ -214,6 +230,7 @@ class Consumer<Message, Out> {
       };
       this.#held.add(held);
       if (this.#isStopped) this.#release(held);
+      else if (this.#refused.length > 0) this.#refused.push(held);
       else this.#make(held);
     }
     this.#reading = undefined;
@@ -266,23 +283,48 @@ class Consumer<Message, Out> {
       this.#failure ??= { error };
       this.#stop(error);
     }
-    const waitMs = refusalMs(error);
-    if (isClosed || (this.#isStopped && (error === this.#reason || waitMs !== undefined))) return this.#release(held);
-    if (waitMs === undefined) return void this.#answer(held, () => this.#options.nack(held.message, error));
+    const isBehind = error instanceof Behind;
+    const cause = isBehind ? error.cause : error;
+    const waitMs = refusalMs(cause);
+    const isWithdrawn = this.#isStopped && (error === this.#reason || isBehind || waitMs !== undefined);
+    if (isClosed || isWithdrawn || this.#givenUp.has(cause)) return this.#release(held);
+    if (waitMs === undefined) {
+      this.#goOnSoon();
+      if (isBehind) return this.#release(held);
+      return void this.#answer(held, () => this.#options.nack(held.message, error));
+    }
     held.refusedMs += waitMs;
-    if (held.refusedMs > defaults.maxPauseMs) return this.#release(held);
+    if (held.refusedMs > defaults.maxPauseMs) {
+      this.#givenUp.add(cause);
+      this.#goOnSoon();
+      return this.#release(held);
+    }
     this.#refused.push(held);
     const { atMs } = this.#retry;
     this.#retry.set(Math.max(atMs === Infinity ? 0 : atMs, this.#clock.now() + waitMs));
   }
 
+  /** At the end of this turn, when the messages behind a failed one are back, the next of its key may run. */
+  #goOnSoon(): void {
+    if (this.#view.stopped.size > 0) this.#clock.after(0, () => this.#refused.length === 0 && this.#goOn());
+  }
+
+  #goOn(): void {
+    this.#view.stopped.clear();
+    this.#givenUp.clear();
+  }
+
   /** One call, and while none is refused twice as many in each turn: a queue that is still full refuses few. */
   #callAgain(count: number = 1): void {
+    const { stopped } = this.#view;
+    // The key of a message that went back stays: those behind it go back too when they are called.
+    for (const [key, { error }] of stopped) if (isRefusal(error) && !this.#givenUp.has(error)) stopped.delete(key);
     for (const held of inOrder(this.#refused).splice(0, count)) this.#make(held);
     this.#clock.after(0, () => {
       if (this.#retry.atMs !== Infinity) return;
-      if (this.#refused.length > 0) this.#callAgain(2 * count);
-      else this.#readOn();
+      if (this.#refused.length > 0) return this.#callAgain(2 * count);
+      this.#goOn();
+      this.#readOn();
     });
   }
 
@@ -353,6 +395,15 @@ class Consumer<Message, Out> {
   }
 }
 
+/** Rejects a message that did not run because one before it in its order key failed with `cause`. */
+class Behind extends Error {
+  constructor(cause: unknown) {
+    super("A message before it in its order key has failed.", { cause });
+  }
+}
+
+const isRefusal = (error: unknown): boolean => refusalMs(error) !== undefined;
+
 const inOrder = <Message>(held: Held<Message>[]): Held<Message>[] => held.sort((one, other) => one.order - other.order);
 
 /** How long a refusal asks to wait, in milliseconds; undefined for an error of the message itself. */
@@ -374,6 +425,7 @@ const consumeChecks: Record<keyof ConsumeOptions<never, never>, Check> = {
   ack: checkFunction,
   nack: checkFunction,
   release: checkFunction,
+  onNack: oneOf("continue", "handBack"),
   extend: checkFunction,
   leaseMs: checkSpan,
   prefetch: (name, value) => check(isInteger(value, 1, Number.MAX_SAFE_INTEGER), name, "an integer >= 1", value),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  type BatchContext,
   BatcherError,
   type CallOptions,
   consume,
@@ -622,6 +623,147 @@ test("a wrong argument is refused at once, with what it got", async () => {
     assert.equal(error, message);
   }
 });
+
+// Order keys over failures
+
+const pause = (retryAfterMs: number): Error => Object.assign(new Error("429"), { retryAfterMs });
+
+for (const [what, options, ran] of [
+  ["whose batch is refused", {}, [0, 1, 2, 3, 4, 5]],
+  ["whose batch is refused, in one of two slots", { concurrency: 2 }, [0, 1, 2, 3, 4, 5]],
+  ["that a bisection finds refused", { onBatchError: "bisect", maxBatchSize: 4 }, [0, 1, 2, 3, 4, 5]],
+] as const)
+  for (const retryAfterMs of [0, 100])
+    test(`messages of an order key wait behind one ${what} (retryAfterMs ${retryAfterMs}), also through a function`, async () => {
+      for (const wraps of [false, true]) {
+        const clock = manualClock();
+        const seen: number[] = [];
+        let refusals = 2;
+        const run = async (items: number[]): Promise<number[]> => {
+          if (items.includes(1) && refusals > 0) {
+            if (items.length === 4 || --refusals >= 0)
+              throw items.length === 4 ? new Error("400") : pause(retryAfterMs);
+          }
+          seen.push(...items);
+          return items;
+        };
+        const batcher = createBatcher(run, {
+          clock,
+          maxBatchSize: 1,
+          concurrency: 1,
+          orderKey: () => "key",
+          ...options,
+        });
+        const { told, ended } = consuming(numbers(6), wraps ? (n, made) => batcher(n, made) : batcher, clock);
+        await clock.advanceAsync(1000);
+        assert.deepEqual([seen, told, ended.status], [ran, said("ack", ran), "fulfilled"]);
+      }
+    });
+
+test("with onNack the later messages of a key are handed back behind one that failed; those of other keys go on", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2, orderKey: (n) => n % 2 });
+  const { told } = consuming(numbers(8), batcher, clock, { onNack: "handBack", prefetch: 8 });
+  await clock.settle();
+  await runs[0]!.finish([new Error("bad"), 1]);
+  assert.deepEqual(told, ["ack 1", "nack 0 bad", "release 2", "release 4", "release 6"]);
+  for (const run of [1, 2]) await runs[run]!.finish();
+  assert.deepEqual(told.slice(5), ["ack 3", "ack 5", "ack 7"]);
+});
+
+test("messages behind one that was refused for five minutes are handed back with it", async () => {
+  const clock = manualClock();
+  const run = async (items: number[]): Promise<number[]> => {
+    if (items[0]! < 3) throw pause(100_000);
+    return items;
+  };
+  const batcher = createBatcher(run, { clock, maxBatchSize: 1, concurrency: 1, orderKey: (n) => n % 3 });
+  const { told } = consuming([0, 3, 6], batcher, clock, { prefetch: 3 });
+  await clock.advanceAsync(299_999);
+  assert.deepEqual(told, []);
+  await clock.advanceAsync(1);
+  assert.deepEqual(told, ["release 0", "release 3", "release 6"]);
+});
+
+test("seeded: each key takes effect in order over refusals, full queues, bisections and puts back; with onNack over failures too", async () => {
+  for (const seed of seedsTo(400, 4)) await orderSeeded(seed);
+});
+
+/** A broker that delivers the messages of a key in order, and none while one of them is out, as a FIFO queue of SQS does. */
+async function orderSeeded(seed: number): Promise<void> {
+  const next = seededRandom(seed);
+  const clock = virtualClock();
+  const keys = 3;
+  const perKey = 20;
+  const handsBack = next() < 0.5;
+  const waiting = numbers(keys).map((key) => numbers(perKey).map((n) => n * keys + key));
+  const out = numbers(keys).map(() => new Set<number>());
+  const effects: number[][] = numbers(keys).map(() => []);
+  const isBisected = next() < 0.5;
+  const run = async (items: number[], context: BatchContext): Promise<number[]> => {
+    const failure = next() < 0.3 ? next() : 1;
+    await clock.sleep(next() * 20);
+    if (failure < 0.2) throw pause(next() < 0.3 ? 0 : next() * 100);
+    if (failure < 0.4) {
+      (context as unknown as { putBack(): void }).putBack();
+      throw pause(next() < 0.3 ? 0 : next() * 100);
+    }
+    if (failure < 0.7 && (handsBack || items.length > 1)) throw new Error(isBisected ? "400" : "bad");
+    for (const item of items) effects[item % keys]!.push(item);
+    return items;
+  };
+  const timed = next() < 0.3 && handsBack;
+  const batcher = createBatcher(run, {
+    clock,
+    maxBatchSize: isBisected || handsBack ? 1 + Math.floor(next() * 4) : 1,
+    concurrency: 1 + Math.floor(next() * 3),
+    maxQueueSize: 2 + Math.floor(next() * 10),
+    onQueueFull: next() < 0.5 ? "wait" : "reject",
+    orderKey: (n) => n % keys,
+    timeoutMs: timed ? 30 + next() * 100 : undefined,
+    refuseLate: timed ? 0.7 : undefined,
+    weigh: timed ? (n) => 1 + (n % 7) * 5 : undefined,
+    dedupeKey: next() < 0.3 ? (n) => n : undefined,
+    onBatchError: isBisected ? "bisect" : "fail",
+  });
+  const stop = new AbortController();
+  const back = (message: number): void => {
+    const key = message % keys;
+    out[key]!.delete(message);
+    waiting[key]!.push(message);
+    waiting[key]!.sort((a, b) => a - b);
+  };
+  const read = async (room: number): Promise<number[]> => {
+    await clock.sleep(1 + next() * 10);
+    const portion: number[] = [];
+    for (const [key, messages] of waiting.entries()) {
+      if (out[key]!.size > 0) continue;
+      const taken = messages.splice(0, Math.min(room - portion.length, Math.ceil(next() * 8)));
+      for (const message of taken) out[key]!.add(message);
+      portion.push(...taken);
+    }
+    if (waiting.every((messages) => messages.length === 0) && out.every(({ size }) => size === 0)) stop.abort();
+    return portion;
+  };
+  const done = consume(read, batcher, {
+    clock,
+    signal: stop.signal,
+    onNack: handsBack ? "handBack" : "continue",
+    ack: (message) => void out[message % keys]!.delete(message),
+    nack: async (message) => {
+      if (!handsBack) assert.fail(`seed ${seed}: nack ${message}`);
+      await clock.sleep(next() * 50);
+      back(message);
+    },
+    release: back,
+  });
+  let isEnded = false;
+  void done.finally(() => (isEnded = true));
+  for (let turn = 0; !isEnded && turn < 2000; turn++) await clock.sleep(100);
+  assert.ok(isEnded, `seed ${seed}: it never ends`);
+  for (const [key, ran] of effects.entries())
+    // One whose deadline came while it ran takes effect again.
+    assert.deepEqual([...new Set(ran)], numbers(perKey).map((n) => n * keys + key), `seed ${seed}, key ${key}`); // prettier-ignore
+}
 
 // All of it at once, against a broker that delivers again what is not acknowledged in time
 

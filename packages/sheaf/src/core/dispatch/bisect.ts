@@ -25,6 +25,8 @@ interface Bisection {
   isPutBack(error: unknown): boolean;
   /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
   isGivenUp(): boolean;
+  /** Whether the callers of an item have left. */
+  isLeft(index: number): boolean;
 }
 
 /**
@@ -54,7 +56,7 @@ async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection): Pro
     // Before the look at who is left: a clock may call the batcher.
     const nowMs = how.now();
     // Callers that have left meanwhile are not worth a run.
-    const alive = part.filter((index) => batch.settlers[index] !== undefined);
+    const alive = part.filter((index) => !how.isLeft(index));
     if (alive.length === 0) continue;
     if (runsLeft-- <= 0) return how.restFailed(error);
     try {
@@ -117,6 +119,7 @@ export class Bisector<In, Out> {
       },
       maxBisectRuns,
       isGivenUp: () => run.abandoned,
+      isLeft: (index) => this.#calls.leftBehind(batch, index),
       isPutBack: (partError) => {
         if (!run.isPutBack) return false;
         this.#dispatcher.failed(partError);

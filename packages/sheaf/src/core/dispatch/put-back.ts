@@ -38,6 +38,7 @@ export function putBack<In>(
       queue.cancellation.withdraw(batch, i, batch.signals[i]!.reason, "aborted");
   }
   endIn(batch);
+  for (let i = 0; i < batch.count; i++) queue.cancellation.leftBehind(batch, i);
   queue.equal?.rejoin(batch);
   takeBack(queue, run);
   const isDue = queue.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;

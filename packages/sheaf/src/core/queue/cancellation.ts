@@ -1,12 +1,13 @@
-import { reject, type Chunk } from "./chunk.ts";
+import { type ItemRef, reject, type Chunk } from "./chunk.ts";
+import { behind, stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import { type Clock, sparesRunning, type AbortSignalLike } from "../runtime/runtime.ts";
+import { type Clock, consumerOf, type AbortSignalLike } from "../runtime/runtime.ts";
 
 /** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
-  laneQueue === undefined && signal[sparesRunning] === true;
+  laneQueue === undefined && signal[consumerOf] !== undefined;
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
@@ -121,13 +122,38 @@ export class Cancellation<In> {
     if (chunk.settlers[index] !== settler) return;
     this.#queue.tally[outcome]++;
     const epoch = chunk.epochOf(index);
+    const ref = chunk.refs?.[index];
+    const leaving = chunk.signals?.[index];
     const isHanded = this.#handToSharer(chunk, index);
     if (!isHanded) this.#remove(chunk, index, nowMs);
     reject(settler, error);
     epoch.settled(1);
+    if (outcome !== "aborted") this.holdBehind(ref, leaving, error);
     // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
     const signal = isHanded ? chunk.signals?.[index] : undefined;
     if (signal?.aborted === true && !isSpared(chunk, signal)) this.withdraw(chunk, index, signal.reason, "aborted");
+  }
+
+  /** A call has failed. If a consumer made it, those that it has waiting behind it leave, so that they do not run before it. */
+  holdBehind(ref: ItemRef<In> | undefined, signal: AbortSignalLike | undefined, error: unknown): void {
+    const order = ref?.order;
+    if (order === undefined || !stopsKey(signal, order.key, error, ref!.place)) return;
+    for (const later of order.waiting()) {
+      const { chunk, index, place } = later;
+      if (place > ref!.place && chunk.laneQueue !== undefined && chunk.signals?.[index] === signal)
+        this.leftBehind(chunk, index);
+    }
+  }
+
+  /** The callers of an item of a batch whose key has stopped leave before it runs again. Returns whether there were no others. */
+  leftBehind(chunk: Chunk<In>, index: number): boolean {
+    const { order, place } = chunk.refs?.[index] ?? {};
+    while (order !== undefined && chunk.settlers[index] !== undefined) {
+      const reason = behind(chunk.signals?.[index], order.key, place);
+      if (reason === undefined) return false;
+      this.withdraw(chunk, index, reason, "aborted");
+    }
+    return chunk.settlers[index] === undefined;
   }
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */

@@ -8,7 +8,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
-import type { OrderKey } from "./order-keys.ts";
+import { behind, type OrderKey, stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
@@ -94,10 +94,15 @@ export class Entrance<In, Out> {
       throw error;
     }
     this.#admission.checkOpen(1, terms.signal);
-    this.ask(1, terms, arrival);
-    if (this.share(arrival, settler, terms)) return;
-    if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#queue.epochs.current);
-    else this.hold(arrival, settler, terms, mayWait);
+    try {
+      this.ask(1, terms, arrival);
+      if (this.share(arrival, settler, terms)) return;
+      if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#queue.epochs.current);
+      else this.hold(arrival, settler, terms, mayWait);
+    } catch (error) {
+      stopsKey(terms.signal, arrival.orderKey, error);
+      throw error;
+    }
   }
 
   /**
@@ -288,9 +293,17 @@ export class Entrance<In, Out> {
     if (orderKey !== undefined) this.#queue.order!.enter(ref, orderKey, lane);
   }
 
-  /** Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two. */
+  /**
+   * Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two.
+   * @throws where a consumer made the call and its key has stopped.
+   */
   share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
-    const { dedupeKey } = arrival;
+    const { dedupeKey, orderKey } = arrival;
+    const stopped = orderKey === undefined ? undefined : behind(terms.signal, orderKey);
+    if (stopped !== undefined) {
+      this.#calls.tally.aborted++;
+      throw stopped;
+    }
     const ref = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
     if (ref === undefined) return false;
     const { arrivedAtMs, lane } = terms;

@@ -1,6 +1,7 @@
 import { ChunkList, type Chunk, type ItemRef } from "./chunk.ts";
 import type { Tenants } from "./tenants.ts";
 import type { Lane } from "../contract/settings.ts";
+import { type AbortSignalLike, consumerOf } from "../runtime/runtime.ts";
 
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.
@@ -38,6 +39,13 @@ export class OrderKey<In> {
     this.#last = ref;
   }
 
+  /** The refs of its waiting items, in order. */
+  waiting(): ItemRef<In>[] {
+    const refs: ItemRef<In>[] = [];
+    for (let ref = this.first; ref !== undefined; ref = ref.next) refs.push(ref);
+    return refs;
+  }
+
   addFirst(ref: ItemRef<In>): void {
     ref.next = this.first;
     if (this.first === undefined) this.#last = ref;
@@ -53,6 +61,26 @@ export class OrderKey<In> {
     else next.previous = previous;
     ref.previous = ref.next = undefined;
   }
+}
+
+/** Whether a consumer's later calls of the key stay behind one that failed with this error; notes it. */
+export function stopsKey(
+  signal: AbortSignalLike | undefined,
+  key: unknown,
+  error: unknown,
+  place: number = Infinity,
+): signal is AbortSignalLike {
+  const consumer = key === undefined ? undefined : signal?.[consumerOf];
+  if (consumer?.stops(error) !== true) return false;
+  consumer.stopped.set(key, { error, place: Math.min(place, consumer.stopped.get(key)?.place ?? Infinity) });
+  return true;
+}
+
+/** What a call is rejected with that comes after one with which its key stopped; undefined where it may go on. */
+export function behind(signal: AbortSignalLike | undefined, key: unknown, place: number = Infinity): Error | undefined {
+  const consumer = signal?.[consumerOf];
+  const stop = consumer?.stopped.get(key);
+  return stop !== undefined && (place > stop.place || place === Infinity) ? consumer!.behind(stop.error) : undefined;
 }
 
 /** All order keys with waiting or running items. */

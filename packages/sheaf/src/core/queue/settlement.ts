@@ -86,6 +86,14 @@ export class Settlement<In> {
       duplicates.run = chunk.run;
       for (let i = 0; i < duplicates.count; i++) this.settle(duplicates, i, value, nowMs, outcome);
     }
+    if (outcome === "ok" || ref?.order === undefined) return;
+    for (const signal of [chunk.signals?.[index], ...(duplicates?.signals ?? [])])
+      this.#queue.cancellation.holdBehind(ref, signal, value);
+  }
+
+  /** See `Cancellation`. */
+  leftBehind(chunk: Chunk<In>, index: number): boolean {
+    return this.#queue.cancellation.leftBehind(chunk, index);
   }
 
   /** Rejects every caller that is left in a chunk with the same error. */

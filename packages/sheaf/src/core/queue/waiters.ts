@@ -1,6 +1,7 @@
 import type { Admission } from "./admission.ts";
 import type { Arrival, Entrance, Terms } from "./entrance.ts";
 import { reject, type Settler, type Epoch } from "./chunk.ts";
+import { stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome } from "./cancellation.ts";
 import type { Settlement } from "./settlement.ts";
@@ -253,6 +254,7 @@ export class Waiters<In> {
     for (; waiter.position < waiter.items.length; waiter.position++) {
       this.#calls.tally[outcome]++;
       reject(waiter.settlerAt(waiter.position), error);
+      if (outcome !== "aborted") stopsKey(waiter.signal, waiter.arrival?.orderKey, error);
       waiter.epoch.settled(1);
     }
   }
