@@ -9,6 +9,7 @@ import { init, parse } from "es-module-lexer";
 import { packageVersion } from "../shared/version.ts";
 import { builtinModels } from "./builtin.ts";
 import { pythonSources } from "./python/sources.ts";
+import { parsedJson } from "./text/read-json.ts";
 
 const hashLength = 12;
 
@@ -37,8 +38,10 @@ async function addFolder(hash: Hash, folder: string): Promise<void> {
     hash.update(`\n${entry.name}\n`);
     const path = join(folder, entry.name);
     // A cache of Hugging Face holds links to its files.
-    if ((await stat(path)).isDirectory()) await addFolder(hash, path);
-    else await addFile(hash, path);
+    const found = await stat(path);
+    if (found.isDirectory()) await addFolder(hash, path);
+    else if (found.isFile()) await addFile(hash, path);
+    else throw new Error(`${path} is neither a file nor a folder.`);
   }
 }
 
@@ -121,7 +124,9 @@ async function find(name: string, from: string): Promise<Found | undefined> {
   for (let folder = dirname(from); ; folder = dirname(folder)) {
     const manifest = await readFile(join(folder, "node_modules", owner, "package.json"), "utf8").catch(() => undefined);
     if (manifest !== undefined)
-      return { package: `${owner}@${(JSON.parse(manifest) as { version?: string }).version}` };
+      return {
+        package: `${owner}@${(parsedJson(manifest, `package.json of ${owner}`) as { version?: string }).version}`,
+      };
     if (folder === dirname(folder)) return { package: owner };
   }
 }

@@ -140,6 +140,12 @@ const rows = {
     warmupBatches: perModel(
       integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
     ),
+    loadTimeoutMs: integer(
+      600_000,
+      100,
+      longestMs,
+      "Maximum time for a model to load and warm up; a longer load fails.",
+    ),
     workers: perModel(integer(1, 1, 256, "Number of instances of each model, each in its own worker.")),
     workerIsolation: perModel(
       choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),

@@ -1,30 +1,36 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { rmSync, unlinkSync } from "node:fs";
-import { open, readFile, writeFile } from "node:fs/promises";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { folderOf, tinyBert, width } from "../runners/made-folders.js";
-import { folder } from "../runners/made-models.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = mkdtempSync(join(tmpdir(), "sheaf-startup-"));
+after(() => rmSync(folder, { recursive: true }));
 
-const config = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
-
-/** A folder whose tokenizer is a pipe: a reader waits until the test writes. */
-async function slowFolder(name: string): Promise<{ path: string; pipe: string; tokenizer: string }> {
-  const path = folderOf(name, { "model.onnx": tinyBert(), "config.json": config });
-  const pipe = join(path, "tokenizer.json");
-  const tokenizer = await readFile(pipe, "utf8");
-  unlinkSync(pipe);
-  execFileSync("mkfifo", [pipe]);
-  return { path, pipe, tokenizer };
+/** A worker module that loads once `gate` is there, as its content says: "throw …" fails. */
+function slowModule(name: string): { readonly path: string; readonly gate: string } {
+  const path = join(folder, `${name}.mjs`);
+  const gate = join(folder, `${name}-gate`);
+  writeFileSync(
+    path,
+    `import { existsSync, readFileSync } from "node:fs";
+    export const sample = "a";
+    export default {
+      load: async () => {
+        while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 5));
+        const failure = readFileSync(${JSON.stringify(gate)}, "utf8");
+        if (failure !== "") throw new Error(failure);
+      },
+      run: (items) => items,
+    };`,
+  );
+  return { path, gate };
 }
 
 test("/livez answers at once while a model is loaded; the rest says 503 and when to come back", async (t) => {
-  const { path, pipe, tokenizer } = await slowFolder("slow");
+  const { path, gate } = slowModule("slow");
   const served = sheaf(t, ["serve", path, "--port", "0"]);
   const url = await listening(served);
   // One connection for all: those that are open stay so when the server has its routes.
@@ -34,7 +40,7 @@ test("/livez answers at once while a model is loaded; the rest says 503 and when
 
   assert.deepEqual(await ask("/livez"), { status: 200, retryAfter: undefined, json: { status: "ok" } });
   assert.deepEqual((await ask("/v2/health/live")).json, { live: true });
-  const models = [{ name: "slow", state: "loading", reason: "waits for slow" }];
+  const models = [{ name: "slow", state: "loading", reason: "waits for slow.mjs" }];
   while ((await ask("/readyz")).json.models[0].reason === undefined)
     await new Promise((resolve) => setTimeout(resolve, 20));
   for (const way of ["/readyz", "/health"])
@@ -46,29 +52,24 @@ test("/livez answers at once while a model is loaded; the rest says 503 and when
   const protocol = await ask("/v2/models/slow/infer", { inputs: [] });
   assert.deepEqual([protocol.status, typeof protocol.json.error], [503, "string"]);
 
-  // Who looks into it has opened the pipe; who serves it finds a file.
-  const writing = await open(pipe, "w");
-  unlinkSync(pipe);
-  await writeFile(pipe, tokenizer);
-  await writing.writeFile(tokenizer);
-  await writing.close();
+  writeFileSync(gate, "");
   await ready(served);
-  assert.equal((await ask("/infer", { input: "the cat" })).json.output.length, width);
+  assert.equal((await ask("/infer", { input: "the cat" })).json.output, "the cat");
   assert.equal((await ask("/readyz")).status, 200);
   served.child.kill("SIGTERM");
   assert.equal(await served.ended, 0);
 });
 
 test("a model that turns out to be broken ends the server with 1 and the reason, even with clients connected", async (t) => {
-  const { path, pipe } = await slowFolder("broken");
+  const { path, gate } = slowModule("broken");
   const served = sheaf(t, ["serve", path, "--port", "0"]);
   const url = await listening(served);
   const agent = new Agent({ keepAlive: true });
   t.after(() => agent.destroy());
   assert.equal((await askOn(agent, url, "/livez")).status, 200);
-  await writeFile(pipe, "{");
+  writeFileSync(gate, "no weights");
   assert.equal(await served.ended, 1);
-  assert.match(served.output.stderr, /broken cannot be served: .*tokenizer\.json is not JSON: /);
+  assert.match(served.output.stderr, /broken cannot be served: .*no weights/);
 });
 
 async function listening(served: SheafProcess): Promise<string> {

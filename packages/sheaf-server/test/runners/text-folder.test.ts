@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
@@ -313,8 +315,57 @@ test("several poolings are joined, and Dense and Normalize follow in the order o
   });
 });
 
+test("only the tensors that a Dense module needs are read, and tensors that overlap are refused", async () => {
+  const dense = (name: string, weights: Uint8Array, config: object = {}): Promise<Float32Array[]> =>
+    vectorsOf(name, {
+      "modules.json": [module("Transformer"), module("Pooling", "1_Pooling"), module("Dense", "2_Dense")],
+      "1_Pooling/config.json": { pooling_mode: "mean" },
+      "2_Dense/config.json": { in_features: width, out_features: 1, bias: false, ...config },
+      "2_Dense/model.safetensors": weights,
+    });
+  const weight = Float32Array.from({ length: width }, (_, i) => i);
+  const other = { other: new Float32Array(100) };
+  const file = (edit: (header: any) => void): Uint8Array => safetensors({ "linear.weight": weight, ...other }, edit);
+  await dense("dense-other", file((header) => (header.other.dtype = "BF16"))); // prettier-ignore
+  const refused: [string, Uint8Array, RegExp, object?][] = [
+    ["overlap", file((header) => (header.other.data_offsets = [8, 416])), /linear\.weight and other overlap/],
+    ["same", file((header) => Object.assign(header, Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`t${i}`, header.other])))), /other and t0 overlap/],
+    ["outside", file((header) => (header.other.data_offsets = [16, 417])), /data_offsets of other do not lie in the file/],
+    ["backwards", file((header) => (header.other.data_offsets = [20, 16])), /data_offsets of other do not/],
+    ["no offsets", file((header) => (header.other = null)), /data_offsets of other do not/],
+    ["type", file((header) => (header["linear.weight"].dtype = "BF16")), /linear\.weight is BF16; F32, F16 and F64 are served/],
+    ["length", file(() => undefined), /linear\.weight must have 8 numbers, got 4/, { out_features: 2 }],
+    ["negative", file(() => undefined), /in_features and out_features must be integers >= 1/, { in_features: -2, out_features: -2 }],
+    ["bias", file(() => undefined), /linear\.bias must have 1 numbers, got none/, { bias: true }],
+    ["cut", file(() => undefined).subarray(0, 40), /is not a safetensors file/],
+    ["no JSON", Buffer.concat([Buffer.from([4, 0, 0, 0, 0, 0, 0, 0]), Buffer.from("root")]), /is not JSON: it has a syntax error/],
+  ]; // prettier-ignore
+  for (const [what, bytes, message, config] of refused)
+    await assert.rejects(dense(`dense-${what.replace(" ", "-")}`, bytes, config), message, what);
+});
+
+test("a file that is no JSON is named without its bytes, and a pipe is not read", async () => {
+  const secret = folderOf("secret", { "target": Buffer.from("root:x:0:0:secret") }); // prettier-ignore
+  for (const name of ["config.json", "tokenizer.json", "modules.json"]) {
+    const path = folderOf(`linked-${name}`, { "model.onnx": tinyBert(), "config.json": bert, [name]: undefined });
+    rmSync(join(path, name), { force: true });
+    symlinkSync(join(secret, "target"), join(path, name));
+    await assert.rejects(resolveModel(path), (error: Error) => {
+      assert.match(error.message, new RegExp(`${name} is not JSON: it has a syntax error`));
+      assert.doesNotMatch(error.message, /root|secret:|x:0/);
+      return true;
+    });
+    rmSync(join(path, name));
+    execFileSync("mkfifo", [join(path, name)]);
+    await assert.rejects(resolveModel(path), new RegExp(`${name} is not a regular file`));
+  }
+});
+
 /** A file of float32 tensors. */
-function safetensors(tensors: Readonly<Record<string, Float32Array>>): Uint8Array {
+function safetensors(
+  tensors: Readonly<Record<string, Float32Array>>,
+  edit: (header: any) => void = () => undefined,
+): Uint8Array {
   let at = 0;
   const header = Object.fromEntries(
     Object.entries(tensors).map(([name, { length, byteLength }]) => {
@@ -323,6 +374,7 @@ function safetensors(tensors: Readonly<Record<string, Float32Array>>): Uint8Arra
       return [name, entry];
     }),
   );
+  edit(header);
   const json = Buffer.from(JSON.stringify(header));
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(json.length));

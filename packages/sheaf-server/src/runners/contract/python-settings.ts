@@ -1,7 +1,10 @@
 import type { CommandOptions } from "sheaf/node";
 
 /** How the workers of a Python model are started, and where their output goes. */
-export interface PythonSettings extends Pick<CommandOptions, "instances" | "niceness" | "prefetch" | "log"> {
+export interface PythonSettings extends Pick<
+  CommandOptions,
+  "instances" | "niceness" | "loadTimeoutMs" | "prefetch" | "log"
+> {
   /**
    * The name of its workers.
    * @default the file's name

@@ -1,6 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
-import { checkedFields, readJson, unreadFields, type FolderFile, type Json } from "./folder-table.ts";
+import { checkedFields, unreadFields, type FolderFile, type Json } from "./folder-table.ts";
+import { readJson } from "./read-json.ts";
 import { textOf } from "./tokenizer/word-model.ts";
 import { poolingModes, type PoolingMode, type VectorModule } from "./vector-modules.ts";
 
@@ -104,10 +105,12 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
   };
 }
 
+/** A pipe would be read for ever. */
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+
 /** @throws {Error} the folder has no such graph; the message lists its graphs. */
 function modelPathOf(root: string, modelFile: string | undefined): string {
-  const found = (names: readonly string[]): string | undefined =>
-    names.map((name) => join(root, name)).find((path) => existsSync(path));
+  const found = (names: readonly string[]): string | undefined => names.map((name) => join(root, name)).find(isFile);
   if (modelFile === undefined) {
     const path = found(["model.onnx", "onnx/model.onnx"]);
     if (path !== undefined) return path;
@@ -232,10 +235,10 @@ function denseOf(folder: string): VectorModule {
   const activation = denseActivations.find((known) => known === name);
   if (activation === undefined || !/^torch\.|^Tanh$/u.test(textOf(activation_function ?? "Tanh")))
     throw new Error(`${where}: activation_function ${JSON.stringify(activation_function)} is not served; ${denseActivations.join(", ")} of torch are.`); // prettier-ignore
-  if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to))
-    throw new Error(`${where}: in_features and out_features must be integers.`);
+  if (![from, to].every((length) => Number.isSafeInteger(length) && (length as number) >= 1))
+    throw new Error(`${where}: in_features and out_features must be integers >= 1.`);
   const weights = join(folder, "model.safetensors");
-  if (!existsSync(weights))
+  if (!isFile(weights))
     throw new Error(`${folder} has no model.safetensors: save it again with sentence-transformers, which writes one.`);
   return {
     type: "dense",

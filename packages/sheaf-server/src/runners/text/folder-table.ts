@@ -1,6 +1,3 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-
 export type Json = Readonly<Record<string, unknown>>;
 
 /** What becomes of a field. One that is refused stops the model unless it has a value that changes nothing. */
@@ -187,17 +184,6 @@ function isTextOnly(value: unknown): boolean {
     text?.["method"] === "forward" &&
     ["last_hidden_state", "logits"].includes(String(text["method_output_name"]))
   );
-}
-
-/** The JSON of a file; undefined where there is none. @throws {Error} it is no JSON. */
-export function readJson(folder: string, name: string): unknown {
-  const path = join(folder, name);
-  if (!existsSync(path)) return undefined;
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch (error) {
-    throw new Error(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 /** Limits of `unreadFields`: fields a file, characters a field. */

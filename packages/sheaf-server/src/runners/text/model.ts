@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as yielded } from "node:timers/promises";
 import { BatcherError } from "sheaf";
 import { measurePasses, PassCost, runInPasses } from "sheaf/models";
 import type { RunContext } from "sheaf/node";
 import type { FolderSettings } from "./folder-settings.ts";
+import { readJson } from "./read-json.ts";
 import { TextTokenizer } from "./tokenizer/tokenizer.ts";
 import { floatsOf, textGraph, type TextGraph, type TextTokens } from "./text-graph.ts";
 import { normalize, openVectorModules, pool, sigmoid, softmax } from "./vector-modules.ts";
@@ -119,12 +119,11 @@ export async function warmUpTexts(model: LoadedText): Promise<void> {
 }
 
 function readTokenizer({ root, isLowercased, truncationSide }: FolderSettings): TextTokenizer {
-  const path = join(root, "tokenizer.json");
+  const file = readJson(root, "tokenizer.json") as Readonly<Record<string, unknown>>;
   try {
-    const file = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
     return new TextTokenizer(file, { isLowercased, truncationSide });
   } catch (error) {
-    throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${join(root, "tokenizer.json")}: ${(error as Error).message}`, { cause: error });
   }
 }
 

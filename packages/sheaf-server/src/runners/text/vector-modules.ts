@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { numberOfHalf } from "../tensors/half.ts";
+import { readSafetensors } from "./safetensors.ts";
 
 /** The ways of making one vector of token vectors, by their names of sentence-transformers, in the order of joined ones. */
 export const poolingModes = {
@@ -100,15 +99,15 @@ const denseActivations = {
 
 function openDense(module: VectorModule & { readonly type: "dense" }): (vector: Float32Array) => Float32Array {
   const { weights, from, to, hasBias, activation, isResidual } = module;
-  const tensors = readSafetensors(weights);
-  const tensor = (name: string, length: number): Float32Array => {
-    const values = tensors.get(name);
-    if (values?.length === length) return values;
-    throw new Error(`${weights}: ${name} must have ${length} numbers, got ${values?.length ?? "none"}.`);
-  };
-  const matrix = tensor("linear.weight", from * to);
-  const bias = hasBias ? tensor("linear.bias", to) : new Float32Array(to);
-  const residual = isResidual && from !== to ? tensor("residual.weight", from * to) : undefined;
+  const hasOwnResidual = isResidual && from !== to;
+  const tensors = readSafetensors(weights, {
+    "linear.weight": from * to,
+    ...(hasBias && { "linear.bias": to }),
+    ...(hasOwnResidual && { "residual.weight": from * to }),
+  });
+  const matrix = tensors["linear.weight"]!;
+  const bias = tensors["linear.bias"] ?? new Float32Array(to);
+  const residual = tensors["residual.weight"];
   const product = (values: Float32Array, vector: Float32Array, row: number): number => {
     let sum = 0;
     for (let i = 0; i < from; i++) sum += values[row * from + i]! * vector[i]!;
@@ -141,35 +140,6 @@ function erf(x: number): number {
   for (let n = 60; n >= 1; n--) fraction = n / 2 / (size + fraction);
   return Math.sign(x) * (1 - Math.exp(-size * size) / (Math.sqrt(Math.PI) * (size + fraction)));
 }
-
-/** The float tensors of a file, by name. @throws {Error} it is broken, or a tensor has a type that is not served. */
-function readSafetensors(path: string): ReadonlyMap<string, Float32Array> {
-  const file = readFileSync(path);
-  const headerEnd = 8 + Number(file.length < 8 ? -1 : file.readBigUInt64LE(0));
-  if (!(headerEnd <= file.length && headerEnd >= 8)) throw new Error(`${path} is not a safetensors file.`);
-  const header = JSON.parse(file.toString("utf8", 8, headerEnd)) as Record<string, SafetensorsEntry>;
-  const tensors = new Map<string, Float32Array>();
-  for (const [name, { dtype, data_offsets: offsets }] of Object.entries(header)) {
-    if (name === "__metadata__") continue;
-    const bytes = file.subarray(headerEnd + offsets[0], headerEnd + offsets[1]);
-    const read = readers[dtype];
-    if (read === undefined) throw new Error(`${path}: ${name} is ${dtype}; F32, F16 and F64 are served.`);
-    tensors.set(name, read(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)));
-  }
-  return tensors;
-}
-
-interface SafetensorsEntry {
-  readonly dtype: string;
-  readonly data_offsets: readonly [number, number];
-}
-
-const readers: Readonly<Record<string, ((data: DataView) => Float32Array) | undefined>> = {
-  F32: (data) => Float32Array.from({ length: data.byteLength / 4 }, (_, i) => data.getFloat32(i * 4, true)),
-  F16: (data) =>
-    Float32Array.from({ length: data.byteLength / 2 }, (_, i) => numberOfHalf(data.getUint16(i * 2, true))),
-  F64: (data) => Float32Array.from({ length: data.byteLength / 8 }, (_, i) => data.getFloat64(i * 8, true)),
-};
 
 /** To length 1; a vector of zeros stays as it is. */
 export function normalize(vector: Float32Array): Float32Array {

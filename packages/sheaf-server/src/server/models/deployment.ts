@@ -3,6 +3,7 @@ import { within } from "sheaf/internal";
 import { emptyStats, sumOfCounts } from "../../shared/stats-sum.ts";
 import { orAborted } from "../../shared/or-aborted.ts";
 import { messageOf } from "../../problems/problem.ts";
+import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";
 import type { ModelState, ServedModel } from "./served-model.ts";
@@ -43,13 +44,14 @@ export type LoadListener = (load: EndedLoad) => void;
 
 interface Load {
   readonly waitsFor: string;
-  readonly abort: AbortController;
+  /** Ends it. Its caller knows why: the load has not failed. */
+  cutOff(why: Error): void;
   readonly ended: Promise<unknown>;
 }
 
 interface ReportedLoad extends Pick<EndedLoad, "versionBefore"> {
   readonly source: Pick<ModelSource, "versionName">;
-  readonly signal?: AbortSignal;
+  readonly isCutOff?: () => boolean;
 }
 
 /** A name under which a server serves: the model that new requests go to, older ones that finish, and the next load. */
@@ -127,17 +129,23 @@ export class Deployment {
 
   /**
    * Loads a version. The one before serves until the new one is ready, then finishes what it has; where a load fails, it
-   * stays. Once at a time. @throws what made it fail.
+   * stays. Once at a time, within LOAD_TIMEOUT_MS. @throws what made it fail.
    */
   async load(source: ModelSource): Promise<void> {
     if (this.#load !== undefined) throw new Error(`${this.name} is loading already.`);
     const abort = new AbortController();
+    const timeout = new AbortController();
     const { current } = this;
     if (current?.state === "failed") this.#finish(current, 0);
-    const loading = this.#loadFrom(source, abort.signal);
+    const endTimeout = this.#after(() => {
+      timeout.abort(tooLong(this.settings));
+      abort.abort(timeout.signal.reason);
+    });
+    const loading = orAborted(this.#loadFrom(source, abort.signal, endTimeout), timeout.signal).finally(endTimeout);
     const before = this.current?.definition;
     const versionBefore = before && (before.versionName ?? onlyVersion);
-    this.#report(loading, { source, versionBefore, signal: abort.signal });
+    let isCutOff = false;
+    this.#report(loading, { source, versionBefore, isCutOff: () => isCutOff });
     const ended = loading.then(
       () => {
         this.#load = undefined;
@@ -145,11 +153,14 @@ export class Deployment {
       },
       (error: unknown) => {
         this.#load = undefined;
-        // The caller that cut it off knows why.
-        if (!abort.signal.aborted) this.#failure = error;
+        if (!isCutOff) this.#failure = error;
       },
     );
-    this.#load = { waitsFor: source.waitsFor, abort, ended };
+    const cutOff = (why: Error): void => {
+      isCutOff = true;
+      abort.abort(why);
+    };
+    this.#load = { waitsFor: source.waitsFor, cutOff, ended };
     await ended;
     await loading;
   }
@@ -161,7 +172,7 @@ export class Deployment {
 
   /** Finishes what is in, within `graceMs`, and frees its memory; a load is cut off. */
   async close(graceMs: number, why: string = "The server is shutting down."): Promise<void> {
-    this.#load?.abort.abort(new Error(why));
+    this.#load?.cutOff(new Error(why));
     const models = [...this.#finishing.keys()];
     if (this.current !== undefined) models.push(this.current);
     await Promise.all(models.map((model) => model.close(graceMs)));
@@ -197,7 +208,14 @@ export class Deployment {
     return () => void this.#loadListeners.delete(listener);
   }
 
-  #report(loading: Promise<ServedModel>, { source, versionBefore, signal }: ReportedLoad): void {
+  /** A gateway waits for workers, which may be away for longer than any load. */
+  #after(timeout: () => void): () => void {
+    if (roleOf(this.settings) === "gateway") return () => undefined;
+    const timer = setTimeout(timeout, this.settings.loadTimeoutMs);
+    return () => clearTimeout(timer);
+  }
+
+  #report(loading: Promise<ServedModel>, { source, versionBefore, isCutOff }: ReportedLoad): void {
     const report = (model: ServedModel | undefined, error: unknown): void => {
       const isSwitch = model !== undefined && versionBefore !== undefined;
       const versionName = source.versionName ?? (isSwitch ? onlyVersion : undefined);
@@ -207,11 +225,12 @@ export class Deployment {
     };
     loading.then(
       (model) => report(model, undefined),
-      (error: unknown) => signal?.aborted !== true && report(undefined, error),
+      (error: unknown) => isCutOff?.() !== true && report(undefined, error),
     );
   }
 
-  async #loadFrom(source: ModelSource, signal: AbortSignal): Promise<ServedModel> {
+  /** @param hasLoaded called when the model is ready here, and only its fleet is waited for */
+  async #loadFrom(source: ModelSource, signal: AbortSignal, hasLoaded: () => void): Promise<ServedModel> {
     const definition = await source.load(signal, this.#learn).catch((error: unknown) => {
       throw signal.aborted ? signal.reason : error;
     });
@@ -226,7 +245,10 @@ export class Deployment {
     // What it waits for, such as a NATS server that is away, may never come.
     signal.addEventListener("abort", () => void next.close(0).catch(() => undefined), { once: true });
     const ready = next.ready().then(() => next.local?.ready());
+    ready.catch(() => undefined);
     try {
+      await orAborted(next.loaded(), signal);
+      hasLoaded();
       await orAborted(ready, signal);
     } catch (error) {
       if (isFirst) this.#finish(next, 0);
@@ -262,6 +284,11 @@ export class Deployment {
     this.#finishing.set(model, closed);
   }
 }
+
+const tooLong = ({ loadTimeoutMs }: Settings): Error =>
+  new Error(
+    `it was not ready after ${loadTimeoutMs} ms (LOAD_TIMEOUT_MS). Check why its load or warm-up does not return, or raise it.`,
+  );
 
 /** Within which every request that a model has taken is answered. */
 const longestAnswerMs = ({ requestTimeoutMs, runTimeoutMs }: Settings): number => requestTimeoutMs + runTimeoutMs;

@@ -52,6 +52,7 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
       interpreter: settings.python,
       instances: settings.workers,
       niceness,
+      loadTimeoutMs: settings.loadTimeoutMs,
       secrets: secretVariables,
       log,
     },

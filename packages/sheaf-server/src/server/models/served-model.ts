@@ -113,6 +113,12 @@ export class ServedModel {
     return this.#fleet?.ready ?? this.batcher.ready();
   }
 
+  /** Resolves when its own workers are ready; at once where it has none here. */
+  async loaded(): Promise<void> {
+    if (this.#fleet?.frontEnd === undefined) await this.batcher.ready();
+    await this.local?.batcher.ready();
+  }
+
   get state(): ModelState {
     const { ownState } = this;
     return ownState === "ready" && this.#fleet?.unavailableReason !== undefined ? "unavailable" : ownState;

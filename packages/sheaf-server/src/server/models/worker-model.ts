@@ -29,6 +29,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     data,
     name: spec.name,
     niceness: settings.workerNiceness,
+    loadTimeoutMs: settings.loadTimeoutMs,
     // A result is written into its reply and dropped: it needs no memory of its own.
     resultRows: "view",
     // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by

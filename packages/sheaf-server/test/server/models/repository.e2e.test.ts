@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -294,7 +295,7 @@ test("unload under load finishes what it had; what comes later is a 404", async 
   assert.equal(await unloading, 200);
 });
 
-test("one load at a time: loads of one name that wait are one, an unload cancels, a shutdown cuts off", async (t) => {
+test("one replacement at a time: loads of one name that wait are one, an unload cancels, a shutdown cuts off", async (t) => {
   const server = await servingFolder(t, { "a.mjs": answering("a1"), "b.mjs": answering("b") });
   const repository = server.models.repository!;
   const gated = (answer: string, path: string): string => answering(answer, waitingFor(join(server.folder, path)));
@@ -323,10 +324,59 @@ test("one load at a time: loads of one name that wait are one, an unload cancels
 
   const last = assert.rejects(repository.load("a"), { code: "LOAD_FAILED", message: /shutting down/ });
   await until(async () => JSON.stringify(await indexOf(server)).includes("LOADING"));
-  const queued = assert.rejects(repository.load("b"), { code: "DRAINING" });
+  const queued = assert.rejects(repository.load("a"), { code: "DRAINING" });
   assert.equal(await server.close({ graceMs: 2000 }), true, "nothing was cut off but a load");
   await Promise.all([last, queued]);
   await assert.rejects(repository.load("a"), { code: "DRAINING" });
+});
+
+test("a load that hangs keeps no other model from loading, and ends after LOAD_TIMEOUT_MS", async (t) => {
+  const hanging = answering("a", "load: () => new Promise(() => {}),");
+  const files = { "a.mjs": hanging, "b.mjs": answering("b"), "c.mjs": hanging };
+  const server = await servingFolder(t, files, { isReady: false });
+  await until(async () => (await server.infer("b")) === "b");
+  server.put("d.mjs", answering("d"));
+  assert.equal((await server.load("d")).status, 200);
+  assert.equal(await server.infer("d"), "d");
+  assert.deepEqual(
+    (await server.get("/readyz")).json.models.map(({ name, state }: any) => `${name} ${state}`),
+    ["a loading", "b ready", "c loading", "d ready"],
+  );
+  // What hangs can be unloaded, and replaced.
+  assert.equal((await server.unload("a")).status, 200);
+  server.put("a.mjs", answering("a2"));
+  assert.equal((await server.load("a")).status, 200);
+  assert.equal(await server.infer("a"), "a2");
+});
+
+test("LOAD_TIMEOUT_MS ends a load, the version before goes on, and the next load works", async (t) => {
+  const server = await servingFolder(t, { "a.mjs": answering("1") }, { loadTimeoutMs: 3000 });
+  const hangs: Record<string, string> = {
+    "in load": answering("2", "load: () => new Promise(() => {}),"),
+    "in its self-test": `export const sample = 1; export default { run: () => new Promise(() => {}) };`,
+    "in its warm-up": `export const sample = 1; let runs = 0; export default { run: (items) => items.length > 1 ? new Promise(() => {}) : items };`,
+  };
+  for (const [where, source] of Object.entries(hangs)) {
+    server.put("a.mjs", source);
+    const { status, json } = await server.load("a");
+    assert.equal(status, 422, where);
+    assert.match(json.error, /^a did not load: it was not ready after 3000 ms \(LOAD_TIMEOUT_MS\)/, where);
+    assert.equal(await server.infer("a"), "1", where);
+  }
+  assert.match((await server.get("/metrics")).text, /^sheaf_model_load_failed\{batcher="a"\} 1$/m);
+  server.put("a.mjs", answering("2"));
+  assert.equal((await server.load("a")).status, 200);
+  assert.equal(await server.infer("a"), "2");
+});
+
+test("a pipe in a model's folder is refused by name, and others load", async (t) => {
+  const server = await servingFolder(t, { "b.mjs": answering("b") });
+  server.put("a/model.onnx", "no model");
+  execFileSync("mkfifo", [join(server.folder, "a", "config.json"), join(server.folder, "c.mjs")]);
+  for (const [name, path] of [["a", "a/config.json"], ["c", "c.mjs"]]) {
+    const { status, json } = await server.load(name!);
+    assert.deepEqual([status, json.error], [422, `${name} did not load: ${path} is neither a file nor a folder.`]);
+  } // prettier-ignore
 });
 
 test("a request without a name never goes to another model because one was added to the folder", async (t) => {

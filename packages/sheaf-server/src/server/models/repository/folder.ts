@@ -102,7 +102,7 @@ async function filesBelow(folder: string): Promise<string[]> {
   return files;
 }
 
-/** @throws {Error} one of them is a link that leads out of the folder of models, or to nothing. */
+/** @throws {Error} one of them is a link that leads out of the folder of models or to nothing, or is a pipe or a device. */
 async function signatureOf(root: string, paths: readonly string[]): Promise<string> {
   const realRoot = await realpath(root);
   const lines: string[] = [];
@@ -110,7 +110,11 @@ async function signatureOf(root: string, paths: readonly string[]): Promise<stri
     const real = await realpath(path);
     if (real !== realRoot && !real.startsWith(realRoot + sep))
       throw new Error(`${relative(root, path)} is a link that leaves the folder of models.`);
-    const { size, mtimeMs, ino } = await stat(path);
+    const found = await stat(path);
+    // A pipe would be read for ever.
+    if (!found.isFile() && !found.isDirectory())
+      throw new Error(`${relative(root, path)} is neither a file nor a folder.`);
+    const { size, mtimeMs, ino } = found;
     const isFolder = (await lstat(path)).isDirectory();
     lines.push(isFolder ? path : `${path} ${size} ${mtimeMs} ${ino}`);
   }

@@ -7,6 +7,7 @@ import type { Deployment, ModelSource } from "../deployment.ts";
 import { fileSource } from "../file-source.ts";
 import type { Models } from "../models.ts";
 import { findModel, modelsIn, type FolderVersion } from "./folder.ts";
+import { LoadTurns } from "./load-turns.ts";
 
 interface WaitingLoad {
   readonly loaded: Promise<void>;
@@ -21,7 +22,7 @@ interface RepositoryParts {
   readonly log: FastifyBaseLogger;
 }
 
-/** The models of a folder: loaded, replaced and unloaded while the server runs, one load at a time. */
+/** The models of a folder: loaded, replaced and unloaded while the server runs. */
 export class FolderRepository {
   readonly folder: string;
   readonly #own: Partial<Settings>;
@@ -34,7 +35,9 @@ export class FolderRepository {
   readonly #leaving: Map<string, Promise<void>> = new Map();
   /** Of each name, the files of its last load, or why there were none. */
   readonly #loadedFiles: Map<string, string> = new Map();
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Of each name, the end of the load that runs. */
+  readonly #loading: Map<string, Promise<unknown>> = new Map();
+  readonly #turns = new LoadTurns();
 
   private constructor({ model, settings: own }: FolderEntry, { models, settings, log }: RepositoryParts) {
     this.folder = model;
@@ -118,18 +121,28 @@ export class FolderRepository {
   }
 
   #enqueue(name: string): WaitingLoad {
+    const before = this.#loading.get(name);
     const load = async (): Promise<void> => {
-      if (waiting.isCancelled) throw new Problem("LOAD_FAILED", `${name} was unloaded before it began to load.`);
-      this.#waiting.delete(name);
-      await this.#leaving.get(name)?.catch(() => undefined);
-      this.#refuseDraining();
-      await this.#loadNow(name);
+      await before;
+      const isReplacement = this.#deployments.get(name)?.current !== undefined;
+      const endTurn = await this.#turns.next({ isReplacement });
+      try {
+        if (waiting.isCancelled) throw new Problem("LOAD_FAILED", `${name} was unloaded before it began to load.`);
+        this.#waiting.delete(name);
+        await this.#leaving.get(name)?.catch(() => undefined);
+        this.#refuseDraining();
+        await this.#loadNow(name);
+      } finally {
+        // The version before leaves memory first.
+        void Promise.resolve(this.#deployments.get(name)?.finished()).then(endTurn);
+      }
     };
-    const loaded = this.#turn.then(load);
-    const waiting: WaitingLoad = { loaded, isCancelled: false };
+    const waiting: WaitingLoad = { loaded: load(), isCancelled: false };
     this.#waiting.set(name, waiting);
-    // The version before has left memory when the next load begins.
-    this.#turn = loaded.catch(() => undefined).then(() => this.#deployments.get(name)?.finished());
+    const ended: Promise<unknown> = waiting.loaded
+      .catch(() => undefined)
+      .then(() => this.#loading.get(name) === ended && this.#loading.delete(name));
+    this.#loading.set(name, ended);
     return waiting;
   }
 
