@@ -6,6 +6,7 @@ import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { closeApp } from "../http/lifecycle/close-app.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
 import { logBatches } from "../observe/log.ts";
+import { takeTurns } from "../http/lifecycle/connection-turns.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { healthRoutes } from "../http/health.ts";
@@ -70,6 +71,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   app.addHook("onClose", async () => callers.close());
   const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
+  takeTurns(app);
   const parts = { keyBatchers, base, settings };
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app, keyBatchers);

@@ -11,6 +11,7 @@ import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openModels, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
+import { takeTurns } from "../http/lifecycle/connection-turns.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
@@ -92,9 +93,10 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   }
   const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
+  takeTurns(app);
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);
-  await documentRoutes(app, settings);
+  await documentRoutes(app, models, settings);
   const callers = options.callers ?? new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());
   const parts = { requests: new RequestMetrics(), callers };

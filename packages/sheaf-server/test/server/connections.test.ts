@@ -74,6 +74,59 @@ test("pipelined requests are answered in order", async (t) => {
   assert.deepEqual(outputs, ["[2,2,2]", "[4,4,4]", "[6,6,6]"]);
 });
 
+test("a connection begins one request after another, and none while its client leaves a reply unread", async (t) => {
+  const server = await serving(t, [doubling()]);
+  let begun = 0;
+  server.app.server.on("request", (_request, reply) => {
+    const { end } = reply;
+    reply.end = ((...parts: never[]) => (begun++, end.apply(reply, parts as never))) as typeof end;
+  });
+  const socket = await open(server.url);
+  socket.pause();
+  socket.write("GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(900));
+  while (begun === 0) await new Promise((resolve) => setImmediate(resolve));
+  const livez = await server.get("/livez");
+  assert.equal(livez.status, 200);
+  // The kernel's buffers take some 2.5 MB of replies, the descriptions of some ten.
+  assert.ok(begun < 100, `${begun} replies were made`);
+  socket.destroy();
+});
+
+test("a connection that has sent a thousand requests ahead is closed by one more", async (t) => {
+  const server = await serving(t, [gated()]);
+  const socket = await open(server.url);
+  socket.write(post("content-length: 7\r\n", "[1,2,3]").repeat(1100));
+  assert.equal(await allOf(socket), "");
+  assert.equal((await server.get("/livez")).status, 200);
+});
+
+test("requests sent ahead whose connection ends are over, and delay no shutdown", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1 });
+  const socket = await open(server.url);
+  socket.write(post("content-length: 7\r\n", "[1,2,3]").repeat(3));
+  await model.started;
+  while (server.models.all[0]!.stats().queued < 2) await new Promise((resolve) => setImmediate(resolve));
+  socket.destroy();
+  while (server.models.all[0]!.stats().queued > 0) await new Promise((resolve) => setImmediate(resolve));
+  model.release();
+  assert.equal(await server.close({ graceMs: 60_000 }), true);
+});
+
+test("a body in thousands of tiny chunks is refused; the same in larger chunks is taken", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const chunked = (size: number): string => {
+    const body = "[1,2,3" + " ".repeat(59_993) + "]";
+    const chunks = body
+      .match(new RegExp(`.{1,${size}}`, "g"))!
+      .map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+    return post("transfer-encoding: chunked\r\nconnection: close\r\n", `${chunks.join("")}0\r\n\r\n`);
+  };
+  assert.match(await exchange(server.url, chunked(1)), /^HTTP\/1\.1 400 [^]*chunks of less than 16 bytes/);
+  for (const size of [20, 5000])
+    assert.match(await exchange(server.url, chunked(size)), /^HTTP\/1\.1 200 [^]*\[2,4,6\]/);
+});
+
 test("a request id is taken from the caller if it is one, and made up otherwise", async (t) => {
   const server = await serving(t, [doubling()]);
   const own = await server.post("/infer", [1, 2, 3], { "x-request-id": "abc-123" });

@@ -111,6 +111,16 @@ test("load and unload allow in /openapi.json exactly the bodies that the server 
   assert.equal(bodyOf("unload").properties.parameters.properties.unload_dependents.enum[0], false);
 });
 
+test("the description is sent again only where it has changed, and has one address beside the page's", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const first = await server.get("/openapi.json");
+  const etag = first.headers.get("etag")!;
+  const again = await fetch(`${server.url}/openapi.json`, { headers: { "if-none-match": etag } });
+  assert.deepEqual([again.status, await again.text()], [304, ""]);
+  assert.deepEqual((await server.get("/docs/json")).json, first.json);
+  assert.equal((await server.get("/docs/yaml")).status, 404);
+});
+
 test("the page at /docs loads nothing from elsewhere", async (t) => {
   const server = await serving(t, [doubling()]);
   const page = await server.get("/docs/");

@@ -1,17 +1,24 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
-import type { FastifyInstance } from "fastify";
+import { createHash } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Settings } from "../../settings/settings.ts";
 import type { RouteSchema } from "../../http/schema/route-schema.ts";
+import { sendProblem } from "../../http/replies.ts";
+import { Problem } from "../../problems/problem.ts";
 import { packageVersion } from "../../shared/version.ts";
 import { needsKey } from "../../tenants/callers.ts";
+import type { Models } from "../models/models.ts";
 
 // The page's own files and nothing else; it sets styles on elements.
 const contentPolicy =
   "default-src 'self'; base-uri 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'self'; style-src 'self' 'unsafe-inline'";
 
-/** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
-export async function documentRoutes(app: FastifyInstance, settings: Settings): Promise<void> {
+/**
+ * `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. They need no key, so they cost
+ * no more than bytes in memory: the description is made once for each change of the models.
+ */
+export async function documentRoutes(app: FastifyInstance, models: Models, settings: Settings): Promise<void> {
   const hasKey = needsKey(settings);
   await app.register(swagger, {
     openapi: {
@@ -34,10 +41,29 @@ export async function documentRoutes(app: FastifyInstance, settings: Settings): 
     },
   });
   const described = describedRoutes(app);
-  const now = (): object => withSchemas(app.swagger() as unknown as OpenApi, described);
+  let made: { readonly models: readonly unknown[]; readonly bytes: Buffer; readonly etag: string } | undefined;
+  const send = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const served = models.deployments.flatMap(({ name, current }) => [name, current]);
+    if (made?.models.length !== served.length || made.models.some((model, index) => model !== served[index])) {
+      const bytes = Buffer.from(JSON.stringify(withSchemas(app.swagger() as unknown as OpenApi, described)));
+      made = { models: served, bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url")}"` };
+    }
+    const { bytes, etag } = made;
+    void reply.headers({ etag, "cache-control": "no-cache" });
+    if (request.headers["if-none-match"] === etag) return reply.code(304).send();
+    return reply.type("application/json; charset=utf-8").send(bytes);
+  };
   await app.register(swaggerUi, {
-    transformSpecification: now,
-    transformSpecificationClone: false,
+    // It would make its own two copies anew for each request.
+    uiHooks: {
+      onRequest: (request, reply, done) => {
+        const { url } = request.routeOptions;
+        if (url === "/docs/json") send(request, reply);
+        else if (url === "/docs/yaml")
+          sendProblem(reply, new Problem("NOT_FOUND", "There is no /docs/yaml; /openapi.json has the description."));
+        else done();
+      },
+    },
     routePrefix: "/docs",
     staticCSP: true,
     transformStaticCSP: () => contentPolicy,
@@ -45,7 +71,7 @@ export async function documentRoutes(app: FastifyInstance, settings: Settings): 
     uiConfig: { validatorUrl: null, deepLinking: true, layout: "BaseLayout" },
     theme: { title: "Sheaf: the HTTP API" },
   });
-  app.get("/openapi.json", { schema: { hide: true } }, now);
+  app.get("/openapi.json", { schema: { hide: true } }, send);
 }
 
 interface DescribedRoute {

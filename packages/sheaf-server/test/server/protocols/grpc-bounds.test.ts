@@ -252,3 +252,20 @@ test("reflection names the services to clients with the key", async (t) => {
     assert.ok(reply.toString("latin1").includes(name), name);
   await assert.rejects(asked("wrong"), /UNAUTHENTICATED/);
 });
+
+test("a call whose message comes in thousands of tiny frames ends, and so does a health check of a large message", async (t) => {
+  const server = await grpcServing(t, [doubling()]);
+  const session = rawClient(t, server);
+  const codeOf = async (path: string, pieces: number): Promise<number> => {
+    const stream = session.request({ ...headers, ":path": path }).on("error", () => undefined);
+    stream.write(framed(Buffer.alloc(1_000_000)).subarray(0, 5));
+    // Written alone, each byte is a frame of its own.
+    for (let sent = 0; sent < pieces && !stream.closed; sent++)
+      await new Promise<void>((resolve) => stream.write(Buffer.alloc(1), () => resolve()));
+    if (!stream.closed) await new Promise((resolve) => stream.once("close", resolve));
+    return stream.rstCode;
+  };
+  assert.equal(await codeOf(infer, 5000), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  assert.equal(await codeOf("/grpc.health.v1.Health/Check", 0), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  assert.equal((await server.call("ServerLive", {})).status, "OK");
+});

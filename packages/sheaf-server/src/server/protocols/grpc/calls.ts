@@ -9,7 +9,8 @@ import type { Connections } from "./connections.ts";
 import { statusOf } from "./status.ts";
 
 /** Methods that need no key, as the health routes of HTTP. */
-const isOpen = (path: string): boolean => path.startsWith("/grpc.health.") || /\/Server(?:Live|Ready)$/.test(path);
+export const isOpenMethod = (path: string): boolean =>
+  path.startsWith("/grpc.health.") || /\/Server(?:Live|Ready)$/.test(path);
 
 const known = new WeakMap<Metadata, Caller>();
 
@@ -26,7 +27,7 @@ export function callGuard(settings: Settings, callers: Callers, connections: () 
   const refusal = (path: string, authority: string, metadata: Metadata): Problem | undefined => {
     const wrongHost = hostRefusal?.(authority);
     if (wrongHost !== undefined) return wrongHost;
-    if (!callers.isOpenToAll && !isOpen(path)) {
+    if (!callers.isOpenToAll && !isOpenMethod(path)) {
       try {
         const caller = callers.identify((name) => first(metadata, name), "as metadata,");
         if (caller !== undefined) known.set(metadata, caller);

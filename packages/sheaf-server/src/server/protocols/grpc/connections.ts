@@ -5,6 +5,7 @@ import { ServerCredentials, status, type ConnectionInjector, type Server } from 
 import { within } from "sheaf/internal";
 import type { Settings } from "../../../settings/settings.ts";
 import { addressOf, backlog, listeningOn } from "../../../http/app.ts";
+import { isOpenMethod } from "./calls.ts";
 import { nameOfCode } from "./status.ts";
 
 /** Most calls that one connection may have open; its client holds the next one back. */
@@ -94,6 +95,10 @@ export class Connections {
   #opened(stream: ServerHttp2Stream, path: string): void {
     const call: OpenCall = { path, atMs: performance.now(), answeredAtMs: undefined };
     this.#open.set(stream, call);
+    const message = new MessageBounds(isOpenMethod(path) ? mostOpenBytes : Infinity);
+    stream.on("data", (piece: Buffer) => {
+      if (message.exceededBy(piece)) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
     stream.once("close", () => {
       this.#open.delete(stream);
       if (!this.#options.isStream(path)) {
@@ -127,6 +132,50 @@ export class Connections {
           : nowMs - call.answeredAtMs > settings.replyTimeoutMs;
       if (isStuck) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     }
+  }
+}
+
+/** Most bytes of a message of a method that needs no key: its messages hold a name. */
+const mostOpenBytes = 4096;
+/** Pieces of a message that cost nothing extra. Clients send a message in frames of 16 KiB. */
+const freePieces = 256;
+/** What the Buffer of a piece takes while its message is incomplete, beside its bytes. */
+const pieceBytes = 600;
+/** The compressed flag of a message, and its length. */
+const headBytes = 5;
+
+/** Bounds the memory that an incomplete message holds, by its bytes and its pieces. */
+class MessageBounds {
+  readonly #mostBytes: number;
+  readonly #head: number[] = [];
+  #missing = 0;
+  #received = 0;
+  #pieces = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Counts a piece of a call's messages. @returns whether it holds, or announces, more than a call may. */
+  exceededBy(piece: Buffer): boolean {
+    this.#pieces++;
+    for (let at = 0; at < piece.length;) {
+      if (this.#missing === 0) {
+        this.#head.push(piece[at++]!);
+        if (this.#head.length < headBytes) continue;
+        this.#missing = Buffer.from(this.#head).readUInt32BE(1);
+        if (this.#missing > this.#mostBytes) return true;
+        this.#head.length = 0;
+        this.#received = 0;
+        this.#pieces = 1;
+      } else {
+        const taken = Math.min(this.#missing, piece.length - at);
+        this.#missing -= taken;
+        this.#received += taken;
+        at += taken;
+      }
+    }
+    return this.#pieces > freePieces && this.#pieces * pieceBytes > 4 * this.#received + freePieces * pieceBytes;
   }
 }
 

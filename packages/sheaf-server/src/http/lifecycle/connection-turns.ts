@@ -1,0 +1,69 @@
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
+
+/** Requests of one connection that may be in progress at once, for clients that send several before they read a reply. */
+const mostInProgress = 16;
+/** More requests that one connection may have sent ahead, and all connections together; another one ends its connection. */
+const [mostWaiting, mostWaitingInAll] = [1000, 10_000];
+
+/** A connection whose client sends requests without waiting for replies. */
+interface Line {
+  readonly replies: ServerResponse[];
+  readonly waiting: (() => void)[];
+  isScheduled: boolean;
+}
+
+/**
+ * Bounds what a connection may ask for ahead. HTTP/1.1 lets a client send thousands of requests in one packet, and Node
+ * begins all of them in one turn of the event loop. Here at most 16 are in progress, none begins while a finished reply has
+ * not left, and each begins in a turn of its own. Call it once, after the hook that counts requests.
+ */
+export function takeTurns(app: FastifyInstance): void {
+  const lines = new WeakMap<Socket, Line>();
+  let waitingInAll = 0;
+
+  app.addHook("onRequest", ({ raw: { socket } }, { raw: reply }, done) => {
+    const line = lines.get(socket) ?? newLine(socket);
+    const start = (): void => {
+      line.replies.push(reply);
+      reply.once("close", () => {
+        line.replies.splice(line.replies.indexOf(reply), 1);
+        startNext(line);
+      });
+      done();
+    };
+    if (line.waiting.length === 0 && mayStart(line)) start();
+    else if (line.waiting.length < mostWaiting && waitingInAll < mostWaitingInAll) {
+      line.waiting.push(start);
+      waitingInAll++;
+    } else socket.destroy();
+  });
+
+  function newLine(socket: Socket): Line {
+    const line: Line = { replies: [], waiting: [], isScheduled: false };
+    lines.set(socket, line);
+    socket.once("close", () => {
+      waitingInAll -= line.waiting.splice(0).length;
+      // Node tells only the reply at the head of the line that its connection is gone.
+      for (const reply of line.replies.splice(0)) if (reply.socket === null) reply.emit("close");
+    });
+    return line;
+  }
+
+  function startNext(line: Line): void {
+    if (line.isScheduled || line.waiting.length === 0 || !mayStart(line)) return;
+    line.isScheduled = true;
+    setImmediate(() => {
+      line.isScheduled = false;
+      if (line.waiting.length > 0 && mayStart(line)) {
+        waitingInAll--;
+        line.waiting.shift()!();
+      }
+      startNext(line);
+    });
+  }
+}
+
+const mayStart = ({ replies }: Line): boolean =>
+  replies.length === 0 || (replies.length < mostInProgress && !replies.some((reply) => reply.writableEnded));
