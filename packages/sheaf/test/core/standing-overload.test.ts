@@ -221,6 +221,55 @@ test("groups, weights, alone and bulk keep their rules", async () => {
   }
 });
 
+interface Guest {
+  readonly tenant: string;
+  readonly caller: number;
+}
+
+/** Patient callers of one tenant, each again once it is answered, beside `leavers` of another; most answers and fewest, of a caller. */
+async function besideLeavers(leavers: number, leaveAfterMs: number, options: BatcherOptions<Guest, Guest>) {
+  const clock = virtualClock();
+  const batcher = createBatcher<Guest, Guest>(
+    async (items) => {
+      await clock.sleep(60);
+      return items;
+    },
+    { maxBatchSize: 8, concurrency: 1, clock, ...options },
+  );
+  const answers = new Array<number>(12).fill(0);
+  const patient = async (caller: number): Promise<void> => {
+    while (clock.now() < 6000) await batcher({ tenant: "patient", caller }).then(() => answers[caller]!++);
+  };
+  const leaver = async (caller: number): Promise<void> => {
+    while (clock.now() < 6000) {
+      const leave = new AbortController();
+      clock.after(leaveAfterMs, () => leave.abort());
+      await batcher({ tenant: "leaver", caller }, { signal: leave.signal }).catch(() => undefined);
+    }
+  };
+  answers.forEach((_, caller) => void patient(caller));
+  for (let i = 0; i < leavers; i++) void leaver(i);
+  await clock.idle();
+  return { most: Math.max(...answers), fewest: Math.min(...answers) };
+}
+
+for (const [name, options] of Object.entries({
+  "with fairKey": { fairKey: ({ tenant }: Guest) => tenant },
+  without: {},
+})) {
+  test(`callers who leave, over and over, starve no patient caller, ${name}`, async () => {
+    for (const [leavers, leaveAfterMs] of [
+      [4, 20],
+      [16, 23],
+      [4, 70],
+      [16, 100],
+    ] as const) {
+      const { most, fewest } = await besideLeavers(leavers, leaveAfterMs, options);
+      assert.ok(fewest >= 0.8 * most, `${leavers} leave after ${leaveAfterMs} ms: ${fewest} to ${most} answers`);
+    }
+  });
+}
+
 test("an item that a later caller shares takes that caller's place", async () => {
   const { clock, call, stream, finish, batches } = rig({ dedupeKey: (item) => item });
   await stream(0.4, 1000);

@@ -96,12 +96,12 @@ export class ByTurns<In> extends Cursor<In> {
   #read(row: Row<In>): void {
     if (row.choice === this.#turns.choice) return;
     row.choice = this.#turns.choice;
-    row.fromNewest = this.#newestFirst && this.#hasWaitedTooLong(row.first);
+    row.fromNewest = this.#newestFirst && this.#hasWaitedTooLong(row);
     row.at = row.fromNewest ? row.last : row.first;
   }
 
-  #hasWaitedTooLong(oldest: Claim<In> | undefined): boolean {
-    return oldest !== undefined && oldest.chunk.arrivedAtMs(oldest.index) < this.laneQueue.group.tooOldAtMs;
+  #hasWaitedTooLong({ first, tenant }: Row<In>): boolean {
+    return first !== undefined && this.laneQueue.group.isTooOld(first.chunk.arrivedAtMs(first.index), tenant.leavers);
   }
 }
 

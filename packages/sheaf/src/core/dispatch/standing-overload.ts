@@ -2,6 +2,7 @@ import type { Settlement } from "../queue/settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatcherStats } from "../contract/stats.ts";
 import type { Group } from "../queue/group.ts";
+import type { Leavers } from "../queue/leavers.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** An item has waited for too long after this many full runs: longer than any batch that is held or being filled. */
@@ -76,15 +77,16 @@ export class StandingOverload<In> {
     else if (nowMs - this.#pressedAtMs > fullRuns * runMs) return this.#end();
     this.#look(nowMs, runMs);
     if (this.beganAtMs === undefined) return false;
-    const limitMs = this.#limitMs(runMs);
-    group.tooOldAtMs = nowMs - limitMs;
-    return waitedMs > limitMs;
+    const { leavers, tenants } = this.#queue;
+    const limitMs = this.#limitMs(leavers, runMs);
+    group.isTooOld = (arrivedAtMs, ofTenant = leavers) => nowMs - arrivedAtMs > this.#limitMs(ofTenant, runMs);
+    // A tenant may be less patient than all callers together.
+    return waitedMs > (tenants === undefined ? limitMs : runMs);
   }
 
   /** An item has waited for too long after five full runs, or after half the time in which callers are seen to leave. */
-  #limitMs(runMs: number): number {
-    const { left, leftAfterMs } = this.#queue;
-    const patienceMs = left > this.#first!.left ? leftAfterMs / 2 : Infinity;
+  #limitMs({ lastAtMs, afterMs }: Leavers, runMs: number): number {
+    const patienceMs = lastAtMs >= this.#first!.atMs ? afterMs / 2 : Infinity;
     return Math.max(runMs, Math.min(fullRuns * runMs, patienceMs));
   }
 
@@ -100,8 +102,8 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { left, taken } = this.#queue;
-    const mark: Mark = { atMs: nowMs, arrived: this.#calls.arrived, served: taken, left };
+    const { leavers, taken } = this.#queue;
+    const mark: Mark = { atMs: nowMs, arrived: this.#calls.arrived, served: taken, left: leavers.count };
     const first = (this.#first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {
       if (growthOf(this.#last, mark) > 0) {
@@ -126,5 +128,6 @@ export class StandingOverload<In> {
   }
 }
 
-/** By how many more items arrived than were served. */
-const growthOf = (from: Mark, to: Mark): number => to.arrived - from.arrived - (to.served - from.served);
+/** By how many items the queue has grown. Those who have left, over and over, are no more of a backlog than those who were served. */
+const growthOf = (from: Mark, to: Mark): number =>
+  to.arrived - from.arrived - (to.served - from.served) - (to.left - from.left);

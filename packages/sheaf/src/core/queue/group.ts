@@ -1,4 +1,5 @@
 import { type Chunk, ChunkList } from "./chunk.ts";
+import type { Leavers } from "./leavers.ts";
 import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./turns.ts";
 import type { BlockedCalls } from "./order-keys.ts";
@@ -14,8 +15,8 @@ export class Group<In = unknown> {
   held = false;
   /** Under standing overload: its newest items go first, in each lane but bulk. */
   newestFirst = false;
-  /** Then items that arrived before this moment have waited for too long. */
-  tooOldAtMs: number = -Infinity;
+  /** Whether an item has then waited for too long, for the patience of its tenant's callers. */
+  isTooOld: (arrivedAtMs: number, leavers?: Leavers) => boolean = () => false;
   /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
   /** Which of the two, the last one if both. */

@@ -4,6 +4,7 @@ import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
 import { defaults } from "../contract/options.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
+import { Leavers } from "./leavers.ts";
 import { BlockedCalls, OrderKeys } from "./order-keys.ts";
 import { Cancellation, type Outcome } from "./cancellation.ts";
 import { Tenants } from "./tenants.ts";
@@ -27,9 +28,7 @@ export class Queue<In> {
   /** Items that have been taken as part of a batch. */
   taken = 0;
   /** Items that have left without running. */
-  left = 0;
-  /** How long the last of them had waited, the latest counting most. */
-  leftAfterMs = 0;
+  readonly leavers: Leavers = new Leavers();
   /** Those of them that share their batch with no other item. */
   alone = 0;
   /** Waiting items by lane. */
@@ -69,7 +68,7 @@ export class Queue<In> {
 
   /** Items so far, wherever they are now. */
   get arrived(): number {
-    return this.size + this.left + this.taken;
+    return this.size + this.leavers.count + this.taken;
   }
 
   groupOf(key: unknown): Group<In> {
@@ -161,8 +160,9 @@ export class Queue<In> {
 
   /** The last caller of a waiting entry has left it after so long; its place is empty already. */
   leave(chunk: Chunk<In>, index: number, waitedMs: number): void {
-    this.left++;
-    this.leftAfterMs += (waitedMs - this.leftAfterMs) / Math.min(this.left, 32);
+    const atMs = chunk.arrivedAtMs(index) + waitedMs;
+    this.leavers.left(atMs, waitedMs);
+    chunk.claims?.[index]?.tenant.leavers.left(atMs, waitedMs);
     this.tenants?.left(chunk, index);
     this.removed(chunk, index);
   }

@@ -1,5 +1,6 @@
 import type { TenantsStats, TenantStats } from "../contract/stats.ts";
 import type { Chunk } from "./chunk.ts";
+import { Leavers } from "./leavers.ts";
 import { Row, type Claim, type Turns } from "./turns.ts";
 
 /**
@@ -33,6 +34,7 @@ export class Account<In> {
   claims = 0;
   /** Its calls and lists that wait for room. */
   waiters = 0;
+  readonly leavers: Leavers = new Leavers();
   #lastRow: Row<In> | undefined;
   /** Where it has more than one. */
   #rows: Map<Turns<In>, Row<In>> | undefined;
