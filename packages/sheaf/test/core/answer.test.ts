@@ -259,16 +259,17 @@ test("an answered item has a latency of its own, and detailed tells how long it 
   assert.ok(p50 < 10 && max > 90, `${p50} and ${max}`);
 });
 
-test("an answer that asks for a pause holds back what comes next", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ concurrency: 2 });
-  watchAll(batcher, [1]);
+test("an Error in an item's place that asks for a pause is that item's: it holds nothing back", async () => {
+  const busy = (): Error => Object.assign(new Error("slow down"), { status: 429, retryAfterMs: 1e9 });
+  const { batcher, clock, runs, batches } = heldBatcher({ concurrency: 2, maxBatchSize: 2 });
+  const [early, own] = watchAll(batcher, [1, 2]);
   await clock.settle();
-  runs[0]!.context.answer(0, Object.assign(new Error("slow down"), { retryAfterMs: 50 }));
-  watchAll(batcher, [2]);
-  await clock.advanceAsync(49);
-  assert.deepEqual(batches(), [[1]]);
+  runs[0]!.context.answer(0, busy());
+  await runs[0]!.finish([1, busy()]);
+  assert.deepEqual([early!.status, own!.status], ["rejected", "rejected"]);
+  watchAll(batcher, [3]);
   await clock.advanceAsync(1);
-  assert.deepEqual(batches(), [[1], [2]]);
+  assert.deepEqual(batches(), [[1, 2], [3]]);
 });
 
 test("a batch function that is run by hand may answer too", async () => {

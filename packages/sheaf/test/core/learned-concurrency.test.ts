@@ -387,12 +387,12 @@ async function withSixteen(
 
 const failures: Record<string, [BatcherOptions<number, number>, (context: BatchContext, items: number[]) => unknown]> =
   {
-    "that is rejected": [{}, () => Promise.reject(new Error("no"))],
-    "that is rejected after it answered an item": [
+    "that the service refuses": [{}, () => Promise.reject(Object.assign(new Error("no"), { status: 503 }))],
+    "that the service refuses after it answered an item": [
       {},
       (context) => {
         context.answer(0, 1);
-        throw new Error("no");
+        throw Object.assign(new Error("no"), { status: 503 });
       },
     ],
     "that exceeds runTimeoutMs": [{ runTimeoutMs: 100 }, () => new Promise(() => undefined)],
@@ -414,6 +414,35 @@ for (const [name, [options, act]] of Object.entries(failures)) {
     assert.deepEqual(after, { now: Math.round(before / 2), cause: "failure" });
   });
 }
+
+test("a caller whose item makes the function throw, over and over, teaches nothing; runs that fail together do", async () => {
+  const clock = virtualClock();
+  let isDown = false;
+  const batcher = createBatcher<string, string>(
+    async (items) => {
+      await clock.sleep(20);
+      if (isDown || items.includes("bad")) throw new Error("cannot read it");
+      return items;
+    },
+    { clock, maxBatchSize: 8, policy: greedy() },
+  );
+  const endsAtMs = 10_000;
+  let failed = 0;
+  const call = async (item: string): Promise<void> => {
+    while (clock.now() < endsAtMs) await batcher(item).catch(() => failed++);
+  };
+  for (let i = 0; i < 255; i++) void call("good");
+  void call("bad");
+  let beside = batcher.stats().concurrency!;
+  clock.at(9000, () => {
+    beside = batcher.stats().concurrency!;
+    isDown = true;
+  });
+  clock.at(9100, () => assert.equal(batcher.stats().concurrency!.cause, "failure"));
+  await clock.idle();
+  assert.ok(failed > 100, `${failed}`);
+  assert.ok(beside.now >= 16 && beside.cause === "demand", JSON.stringify(beside));
+});
 
 test("a bisected batch that had bad items says nothing about the number", async () => {
   let bad: number | undefined;

@@ -122,7 +122,7 @@ interface Envelope<In> {
 
 /**
  * A batcher whose batches are requests to a batch endpoint. Each item, with its deadline and priority, is answered on
- * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. A request that 429
+ * its own; a `Retry-After` of the whole request pauses this client, one of an item is that caller's. A request that 429
  * refuses goes again, since none of it ran. Nothing else is sent twice: a failed item is the caller's to repeat.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */

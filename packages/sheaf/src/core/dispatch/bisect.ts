@@ -88,13 +88,10 @@ export class Bisector<In, Out> {
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
   mayBisect(error: unknown): boolean {
-    const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
-    try {
-      return shouldBisect(error);
-    } catch (bug) {
-      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
-      return false;
-    }
+    const { shouldBisect, name } = this.#settings;
+    return mayBeOfItems(error, shouldBisect, (bug) =>
+      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug),
+    );
   }
 
   bisect(run: Run<In>, error: unknown): Promise<void> {
@@ -168,6 +165,20 @@ export class Bisector<In, Out> {
       outcome: "ok",
     };
     for (const learner of this.#dispatcher.learners) learner.learn(part, nowMs, false);
+  }
+}
+
+/** Whether single items may be to blame for the failure of their run: as `shouldBisect` says, where it does not throw. */
+export function mayBeOfItems(
+  error: unknown,
+  shouldBisect: (error: unknown) => boolean = shouldBisectByDefault,
+  warn: (bug: unknown) => void = () => undefined,
+): boolean {
+  try {
+    return shouldBisect(error);
+  } catch (bug) {
+    warn(bug);
+    return false;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
-import { Bisector } from "./bisect.ts";
+import { Bisector, mayBeOfItems } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import { resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
@@ -21,7 +21,7 @@ export interface BatchObserver {
 
 /** Gets each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
 export interface Learner {
-  /** `hasFailed`: the run itself did, rather than some of its items, and they were not put back. */
+  /** `hasFailed`: the run itself did, not one of its items that may be to blame, and they were not put back. */
   learn(run: RunFacts, nowMs: number, hasFailed: boolean): void;
 }
 
@@ -145,11 +145,10 @@ export class Dispatcher<In, Out> {
 
   /** It answers one of its items early. */
   answered(calls: Chunk<In>, index: number, result: unknown): void {
-    if (result instanceof Error) this.failed(result);
     this.#calls.settle(calls, index, result);
   }
 
-  /** A batch, a part of one or a single item failed with this error. */
+  /** A batch or a part of one failed with this error. One in an item's place is that item's: it pauses nobody. */
   failed(error: unknown): void {
     this.#throttle.failed(error);
   }
@@ -252,10 +251,7 @@ export class Dispatcher<In, Out> {
     try {
       this.#calls.settleAll(batch, results, nowMs);
       for (let i = 0; tally.error > failedBefore && i < results.length; i++)
-        if (results[i] instanceof Error) {
-          if (!run.isAnswered(i)) run.failedItems++;
-          this.failed(results[i]);
-        }
+        if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
     } catch (error) {
       // An entry could not be read: a Proxy, or a getter that throws.
       this.restFailed(run, error);
@@ -281,8 +277,9 @@ export class Dispatcher<In, Out> {
         this.restFailed(run, error);
       }
       const isRefused = run.isPutBack && !run.abandoned;
-      // Items are to blame where a bisection told them from others.
-      const isOfItems = bisector !== undefined && !run.abandoned && run.passedItems > 0 && run.failedItems > 0;
+      // Items are to blame where a bisection told them from others; without one, where they can be.
+      const isOfItems =
+        !run.abandoned && (bisector === undefined ? mayBeOfItems(error) : run.passedItems > 0 && run.failedItems > 0);
       const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
       this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
     }

@@ -32,6 +32,11 @@ const lookedBelow = 0.8;
 const apart = 1.4;
 /** A number this much above the right one is near enough. */
 const nearEnough = 1.1;
+/**
+ * Runs that fail in a row, as a share of the number: one bad item, which its caller sends again and again, fails one run at a time,
+ * and others pass between.
+ */
+const failingShare = 0.25;
 /** No probing after a failure. */
 const afterFailureMs = 60_000;
 /** Runs between two reviews of a limit that is stable. */
@@ -95,6 +100,8 @@ export class LearnedConcurrency {
   #wasOverloaded = false;
   /** Runs have stood in a queue on the other side: from now on the number climbs in smaller steps. */
   #hasFallen = false;
+  /** Runs in a row that failed for a reason that may be an item's. */
+  #unexplained = 0;
   /** Runs in a row at whose end a full batch waited. */
   #behind = 0;
   /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
@@ -114,7 +121,7 @@ export class LearnedConcurrency {
   ): Learner {
     return {
       learn: (run, nowMs, hasFailed) => {
-        if (hasFailed) return this.failed(run, nowMs);
+        if (hasFailed || this.#failTogether(run)) return this.failed(run, nowMs);
         const isTaken = dispatcher.inFlight >= this.limit;
         this.ended(run, nowMs, {
           isShort: isTaken && queue.size > 0,
@@ -125,6 +132,12 @@ export class LearnedConcurrency {
         });
       },
     };
+  }
+
+  /** Whether runs fail, one after the other, for which single items might be to blame: then the service is. */
+  #failTogether({ outcome }: Pick<RunFacts, "outcome">): boolean {
+    if (outcome === "ok") this.#unexplained = 0;
+    return outcome === "error" && ++this.#unexplained >= Math.max(2, failingShare * this.limit);
   }
 
   /** A batch ended, or a part of a bisected one passed. */
