@@ -371,3 +371,46 @@ test("items that come while the policy decides do not go past the limit", async 
     assert.ok(maxPerSpan(runs, 1_000, ({ items }) => items.length) <= 4, kind);
   }
 });
+
+for (const [kind, limit] of [
+  ["runs", { runs: 120, perMs: 2000 }],
+  ["items", { items: 720, perMs: 2000 }],
+  ["weight", { weight: 720, perMs: 2000 }],
+] as const)
+  test(`a limit of ${kind} that is short is spread over its period: no bunch comes back after a pause`, async () => {
+    const clock = virtualClock();
+    const run = async (items: number[]): Promise<number[]> => {
+      await clock.sleep(kind === "runs" ? 0 : 10);
+      return items;
+    };
+    const options = { maxBatchSize: 100, weigh: () => 1, maxQueueSize: Infinity };
+    const batcher = createBatcher(run, { clock, rateLimit: limit, ...options });
+    const latencies: { atMs: number; ms: number }[] = [];
+    const callsEach = 3.5; // in 10 ms: just below the limits of items and weight
+    let calls = 0;
+    for (let atMs = 0; atMs < 12_000; atMs += 10) {
+      const isPaused = atMs >= 6000 && atMs < 6400;
+      for (; !isPaused && calls < (atMs / 10) * callsEach; calls++)
+        void batcher(calls).then(() => latencies.push({ atMs, ms: clock.now() - atMs }));
+      if (isPaused) calls = (atMs / 10) * callsEach;
+      await clock.sleep(10);
+    }
+    await clock.idle();
+    const longestMs = Math.max(...latencies.filter(({ atMs }) => atMs >= 4000).map(({ ms }) => ms));
+    assert.ok(longestMs <= 150, `${longestMs} ms`);
+  });
+
+test("what a limit allows goes at once, however often, while nothing had to wait for it", async () => {
+  const { batcher, clock, runs } = timedBatcher({
+    rateLimit: { runs: 5, perMs: 1000 },
+    maxBatchSize: 1,
+    concurrency: 5,
+    fixedMs: 1,
+  });
+  for (let burst = 0; burst < 4; burst++) {
+    watchAll(batcher, numbers(5));
+    await clock.settle();
+    assert.equal(runs.length, 5 * (burst + 1));
+    await clock.advanceAsync(1500);
+  }
+});

@@ -1,6 +1,7 @@
 /**
- * A limit on dispatch: at most this many in any period of `perMs` milliseconds, whenever it begins; all of them may go at
- * once. A limit per second and one per day are two of these, in an array.
+ * A limit on dispatch: at most this many in any period of `perMs` milliseconds, whenever it begins. All of them may go at
+ * once; if more than that wants to go, starts are spread over the period. A limit per second and one per day are two of
+ * these, in an array.
  */
 export interface RateLimit {
   /**

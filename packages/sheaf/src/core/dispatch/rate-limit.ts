@@ -39,9 +39,12 @@ export class RateLimiter implements RateLimitSeat {
   }
 
   readyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.amountsReadyAtMs(nowMs, { runs: 1, items, weight });
+    const readyAtMs = this.amountsReadyAtMs(nowMs, { runs: 1, items, weight });
+    if (readyAtMs > nowMs) return readyAtMs;
+    return this.#windows.reduce((atMs, { window }) => Math.max(atMs, window.spreadAtMs(nowMs, this.share)), nowMs);
   }
 
+  /** From when on there is room for so much, however it is spread. */
   amountsReadyAtMs(nowMs: number, amounts: Amounts): number {
     let readyAtMs = this.pauses.endsAtMs;
     for (const { kind, window } of this.#windows)
@@ -129,6 +132,13 @@ const longer = 0.02;
 const longest = 0.1;
 const takenBackPerPeriod = longer / 20;
 
+/** A limit of a longer period is a quota, which a job may use at once: it is short only when nothing is left of it. */
+const longestRateMs = 60_000;
+/** Before this part of the period has passed, a burst says nothing about the rate. */
+const burst = 0.1;
+/** Once short, at most this many times the mean pace: what a late timer lost is caught up, and a bunch does not come back. */
+const catchUp = 1.1;
+
 interface Part {
   readonly beganAtMs: number;
   endsAtMs: number;
@@ -136,7 +146,8 @@ interface Part {
 }
 
 /**
- * At most `limit` in any period of `perMs`, whenever it begins. In bounded memory: at worst it counts a 256th of the period too
+ * At most `limit` in any period of `perMs`, whenever it begins. All of it may go at once; where that is less than what wants to go,
+ * it is spread over the period from then on. In bounded memory: at worst it counts a 256th of the period too
  * long. A service counts by its own clock when requests reach it, so one that refuses gets a margin.
  */
 export class Window {
@@ -146,6 +157,11 @@ export class Window {
   #marginAtMs = -Infinity;
   readonly #parts: Part[] = [];
   #sum = 0;
+  /** What went last. */
+  #lastAtMs = -Infinity;
+  #lastAmount = 0;
+  /** Until a period has passed in which nothing had to wait. */
+  #shortUntilMs = -Infinity;
 
   constructor(limit: number, perMs: number) {
     this.limit = limit;
@@ -176,9 +192,38 @@ export class Window {
     for (const part of this.#parts) {
       if (freed >= missing) break;
       freed += part.amount;
-      if (freed >= missing) return part.endsAtMs + this.#keptMs(nowMs);
+      if (freed >= missing) return this.#waitsUntil(part.endsAtMs + this.#keptMs(nowMs));
     }
     return nowMs;
+  }
+
+  /** The next moment at the steadiest pace, where the limit is short: one that can be kept until more is free, and then, until all is. */
+  spreadAtMs(nowMs: number, share: number): number {
+    if (!this.#isShort(nowMs, share)) return nowMs;
+    const keptMs = this.#keptMs(nowMs);
+    let pace = (catchUp * share * this.limit) / keptMs;
+    let free = this.left(nowMs, share) + this.#lastAmount;
+    for (const { endsAtMs, amount } of this.#parts) {
+      pace = Math.min(pace, free / (endsAtMs + keptMs - this.#lastAtMs));
+      free += amount;
+    }
+    const atMs = this.#lastAtMs + Math.min(keptMs, this.#lastAmount / pace);
+    return atMs > nowMs ? this.#waitsUntil(atMs) : nowMs;
+  }
+
+  #waitsUntil(atMs: number): number {
+    this.#shortUntilMs = Math.max(this.#shortUntilMs, atMs + this.#perMs);
+    return atMs;
+  }
+
+  /** Whether something had to wait lately, or will before more is free if all goes on as it began. */
+  #isShort(nowMs: number, share: number): boolean {
+    if (nowMs <= this.#shortUntilMs) return true;
+    const first = this.#parts[0];
+    if (first === undefined || this.#perMs > longestRateMs) return false;
+    const passed = (nowMs - first.beganAtMs) / this.#perMs;
+    const used = this.#sum / (share * this.limit);
+    return passed > burst && used > 0.5 && used > passed;
   }
 
   /** The service asked for a pause although the limit was kept. */
@@ -191,6 +236,8 @@ export class Window {
   add(nowMs: number, amount: number): void {
     this.#leave(nowMs);
     if (amount < 0) return this.#takeBack(-amount);
+    this.#lastAtMs = nowMs;
+    this.#lastAmount = amount;
     const last = this.#parts.at(-1);
     if (last !== undefined && nowMs - last.beganAtMs < this.#perMs / partsOfPeriod) {
       last.amount += amount;
@@ -202,6 +249,7 @@ export class Window {
   }
 
   #takeBack(amount: number): void {
+    this.#lastAmount = Math.max(0, this.#lastAmount - amount);
     for (let i = this.#parts.length - 1; i >= 0 && amount > 0; i--) {
       const part = this.#parts[i]!;
       const taken = Math.min(part.amount, amount);
