@@ -261,7 +261,7 @@ test("results and errors whose properties throw settle every call and free the s
     const outcomes = await batcher.settle([1, 2, 3]);
     assert.equal(outcomes.length, 3);
     assert.equal(await batcher(4), 4);
-    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
     await batcher.close();
   }
 });
@@ -356,7 +356,7 @@ test("what a key function does to the call that it is called for counts: close, 
         const calls = [watch(batcher(1, options)), watch(batcher.settle([2, 3, 4], options))];
         await clock.advanceAsync(100);
         assert.deepEqual(statuses(calls), ["rejected", "rejected"], `${key}, ${onQueueFull}, ${what}`);
-        assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+        assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
         isFirst = true;
         const list = watch(batcher.settle([1, 2, 3, 4], options));
         await clock.advanceAsync(100);

@@ -125,7 +125,7 @@ export function assembleBatcher<In, Out>(
   };
 
   lifecycle.begin(executor && warmedUp(executor, cost));
-  const load = () => ({ queued: queue.size, inFlight: dispatcher.inFlight });
+  const load = () => ({ queued: queue.size, bulk: queue.inBulkRoom, inFlight: dispatcher.inFlight });
   return callable<In, Out>(calls.call, methods, name, load, calls.checkRoom) as unknown as Batcher<In, Result<Out>>;
 }
 

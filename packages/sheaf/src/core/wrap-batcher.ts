@@ -27,7 +27,7 @@ export function callable<In, Out>(
 }
 
 /**
- * Refuses a call before its item is known, and its options where they are undefined, if it would be refused whatever they are; it
+ * Refuses a call before its item is known, and its options where they are undefined, if any other in its lane would be refused; it
  * counts as refused. A batcher that cannot tell refuses none.
  * @throws {BatcherError} `QUEUE_FULL`
  */

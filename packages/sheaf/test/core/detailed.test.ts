@@ -87,17 +87,17 @@ test("the run time is the one that the executor measured, where it did", async (
 
 test("pending says how many items wait and how many batches are in flight", async () => {
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2, concurrency: 2 });
-  assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+  assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
   const calls = watchAll(batcher, [1, 2, 3, 4, 5]);
-  assert.deepEqual(batcher.pending, { queued: 5, inFlight: 0 });
+  assert.deepEqual(batcher.pending, { queued: 5, bulk: 0, inFlight: 0 });
   await clock.settle();
   await clock.advanceAsync(0);
-  assert.deepEqual(batcher.pending, { queued: 1, inFlight: 2 });
+  assert.deepEqual(batcher.pending, { queued: 1, bulk: 0, inFlight: 2 });
   for (const index of [0, 1, 2]) {
     await runs[index]!.finish();
     await clock.advanceAsync(0);
   }
-  assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+  assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
   assert.ok(calls.every(({ status }) => status === "fulfilled"));
   assert.throws(() => Object.assign(batcher, { pending: 1 }), TypeError, "it is read only");
 });

@@ -85,43 +85,6 @@ test("bulk runs alone when nothing else waits", async () => {
   assert.deepEqual(batches(), [[10, 11]]);
 });
 
-test("a bulk item counts as interactive after 5 s", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2 });
-  watchAll(batcher, [0]);
-  await clock.settle();
-  watchAll(batcher, [10, 11], bulk);
-  await clock.advanceAsync(2_000);
-  watchAll(batcher, [20], bulk);
-  await clock.advanceAsync(3_000);
-  watchAll(batcher, [1, 2]);
-  await clock.settle();
-  for (let run = 0; run < 3; run++) await runs[run]!.finish();
-  assert.deepEqual(batches().slice(1), [[10, 11], [1, 2], [20]]);
-});
-
-test("a bulk item that became interactive may fill an immediate item's batch", async () => {
-  const { batcher, clock, batches } = heldBatcher({ policy: holdForEver() });
-  watchAll(batcher, [1], bulk);
-  await clock.advanceAsync(5_001);
-  watchAll(batcher, [2], immediate);
-  await clock.settle();
-  assert.deepEqual(batches(), [[2, 1]]);
-});
-
-test("bulk does not starve under steady interactive load", async () => {
-  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2 });
-  watchAll(batcher, [-1], bulk);
-  let ranAtMs: number | undefined;
-  const startedAtMs = clock.now();
-  for (let step = 0; step < 200 && ranAtMs === undefined; step++) {
-    watchAll(batcher, [step * 2 + 1, step * 2 + 2]);
-    await clock.advanceAsync(50);
-    ranAtMs = runs.find(({ items }) => items.includes(-1))?.startedAtMs;
-    await runs.at(-1)?.finish();
-  }
-  assert.ok(ranAtMs !== undefined && ranAtMs - startedAtMs <= 5_200, `ran after ${Number(ranAtMs) - startedAtMs} ms`);
-});
-
 test("an immediate item never overtakes an earlier item of its orderKey", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher<string>({
     policy: holdForEver(),

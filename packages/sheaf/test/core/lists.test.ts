@@ -264,7 +264,7 @@ for (const kind of ["many", "settle", "settleDetailed"] as const)
       await finishAll();
       assert.equal(list.value?.length, 20);
       assert.deepEqual(batches().flat(), numbers(20));
-      assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+      assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
       await batcher.close();
     }
   });

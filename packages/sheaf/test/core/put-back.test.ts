@@ -17,7 +17,7 @@ test("items that are put back run again, before those that came later; no slot i
   await clock.settle();
   calls.push(...watchAll(batcher, [10, 11, 12, 13]));
   await refuse(runs[0]!, 500);
-  assert.deepEqual(batcher.pending, { queued: 7, inFlight: 0 });
+  assert.deepEqual(batcher.pending, { queued: 7, bulk: 0, inFlight: 0 });
   await clock.advanceAsync(499);
   assert.equal(runs.length, 1);
   await clock.advanceAsync(1);
@@ -86,7 +86,7 @@ for (const [name, options] of keyed) {
     await clock.advanceAsync(10_000);
     await finishAll();
     assert.deepEqual(statuses(calls), Array(28).fill("fulfilled"));
-    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
     assert.equal(batcher.stats().items.ok, 28);
     await batcher.close();
   });
@@ -164,7 +164,7 @@ test("a part of a bisection that is put back takes what is left of the batch wit
   await runs[0]!.fail(new Error("one of them is wrong"));
   await runs[1]!.finish();
   await refuse(runs[2]!, 100);
-  assert.deepEqual(batcher.pending, { queued: 2, inFlight: 0 });
+  assert.deepEqual(batcher.pending, { queued: 2, bulk: 0, inFlight: 0 });
   await clock.advanceAsync(100);
   await finishAll();
   assert.deepEqual(batches(), [[0, 1, 2, 3], [0, 1], [2, 3], [2, 3]]); // prettier-ignore

@@ -11,7 +11,7 @@ async function busy(waiting: number, options: object = {}): Promise<Rig<number, 
   await runs[0]!.finish();
   watchAll(batcher, numbers(2 + waiting, 1));
   await clock.advanceAsync(0);
-  assert.deepEqual(batcher.pending, { queued: waiting, inFlight: 1 });
+  assert.deepEqual(batcher.pending, { queued: waiting, bulk: 0, inFlight: 1 });
   return rig;
 }
 

@@ -221,11 +221,11 @@ for (const how of ["abort", "timeout", "close"])
     await clock.advanceAsync(100);
     assert.equal(call.status, "rejected");
     assert.equal(runs[0]!.context.signal.aborted, true);
-    assert.deepEqual(batcher.pending, { queued: how === "close" ? 0 : 1, inFlight: 1 });
+    assert.deepEqual(batcher.pending, { queued: how === "close" ? 0 : 1, bulk: 0, inFlight: 1 });
     assert.equal(runs.length, 1);
     assert.equal(batcher.stats().tenants!.busiest.find(({ key }) => key === "a")!.dispatched, 1);
     await runs[0]!.finish();
     await runs[1]?.finish();
-    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
     assert.equal(next?.status, how === "close" ? undefined : "fulfilled");
   });

@@ -418,6 +418,6 @@ for (const how of ["abort", "timeout"])
     assert.equal(first.status, "rejected");
     for (const run of runs.slice(1)) await run.finish();
     assert.deepEqual(statuses([...sharers, ...others]), Array(4).fill("fulfilled"));
-    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
     await batcher.close();
   });

@@ -45,7 +45,10 @@ export async function inferLongList(
     const results = mapOver(items, options, {
       window: Math.max(1, Math.floor(queueMaxSize / 2)),
       aborts,
-      hasRoom: () => model.batcher.pending.queued < queueMaxSize,
+      hasRoom: () => {
+        const { queued, bulk } = model.batcher.pending;
+        return (options.priority === "bulk" ? bulk : queued - bulk) < queueMaxSize;
+      },
       call: infer,
     });
     for await (const value of results) outcomes.push({ status: "fulfilled", value });

@@ -24,7 +24,7 @@ export interface Calls<In, Out> {
   /** Like `call`, with the choice whether to wait for room. */
   enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
   /**
-   * Refuses a call before its item is known, and its options where they are undefined, if it would be refused whatever they are.
+   * Refuses a call before its item is known, and its options where they are undefined, if any other in its lane would be refused.
    * @throws {BatcherError} `QUEUE_FULL`
    */
   checkRoom(callOptions: CallOptions | undefined): void;
@@ -44,6 +44,7 @@ export function callsOf<In, Out>(
   scheduler: Scheduler<In, Out>,
 ): Calls<In, Out> {
   const { epochs } = queue;
+  const room = admission.roomOf(1);
   const laneQueue = queue.onlyGroup?.laneQueue(1);
   // No weight, deadline or key but that of the tenant: no other function to call and nothing to watch.
   const hasTerms =
@@ -59,7 +60,7 @@ export function callsOf<In, Out>(
     // First: a clock may call the batcher, which must not happen between a call and its place in the queue.
     scheduler.arriving(1);
     if (isPlain && (typeof callOptions !== "object" || callOptions === null) && admission.refusal === undefined) {
-      if (admission.hasRoom()) {
+      if (room.hasRoom()) {
         const chunk = queue.tail(laneQueue, epochs.current);
         if (target !== chunk) target = chunk as unknown as Chunk;
         const promise = new Promise<Out>(capture);
@@ -80,7 +81,7 @@ export function callsOf<In, Out>(
     } catch (error) {
       return Promise.reject(error);
     }
-    if (!admission.hasRoomFor(tenant)) return holdInTurn(item, tenant);
+    if (!room.hasRoomFor(tenant)) return holdInTurn(item, tenant);
     const chunk = queue.tail(laneQueue!, epochs.current);
     if (target !== chunk) target = chunk as unknown as Chunk;
     const promise = new Promise<Out>(capture);

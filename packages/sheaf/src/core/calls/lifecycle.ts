@@ -44,10 +44,10 @@ export class Lifecycle<In, Out> {
 
   flush(): Promise<void> {
     const { epochs } = this.#queue;
-    if (this.#queue.size === 0 && (this.#admission.waiters?.size ?? 0) === 0) return Promise.resolve();
+    if (this.#queue.size === 0 && !this.#admission.hasWaiters) return Promise.resolve();
     const epoch = epochs.separate();
     this.#queue.relabel(epoch);
-    this.#admission.waiters?.relabel(epoch);
+    this.#admission.relabel(epoch);
     this.#scheduler.wake();
     return epochs.settlement(epoch, false);
   }
@@ -103,7 +103,7 @@ export class Lifecycle<In, Out> {
   }
 
   #withdrawAll(error: unknown): void {
-    this.#admission.waiters?.rejectAll(error);
+    this.#admission.rejectAll(error);
     this.#queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
         while (chunk.settlers[i] !== undefined) this.#queue.cancellation.withdraw(chunk, i, error, "rejected");

@@ -6,7 +6,7 @@ import type { Entrance } from "../queue/entrance.ts";
 import type { Queue } from "../queue/queue.ts";
 import { mapOver } from "./map.ts";
 import type { CallOptions } from "../contract/options.ts";
-import { checkCallOptions, type Settings } from "../contract/settings.ts";
+import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
 import type { MultiCallEntry } from "../queue/chunk.ts";
 
@@ -54,6 +54,7 @@ export function listsOf<In, Out>(
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions: CallOptions = {}) => {
       checkCallOptions(callOptions);
+      const room = admission.roomOf(laneOf(callOptions.priority));
       return mapOver<In, Out>(
         items,
         { ...callOptions },
@@ -62,7 +63,7 @@ export function listsOf<In, Out>(
             return Math.min(queue.maxSize, settings.maxBatchSize * (settings.slots.limit + 1));
           },
           aborts: queue.cancellation.aborts,
-          hasRoom: () => admission.hasRoom(),
+          hasRoom: () => room.hasRoom(),
           call: (item, options) => {
             scheduler.arriving(1);
             return enter(item, options, true);

@@ -11,6 +11,8 @@ export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never
 export interface BatcherPending {
   /** Items waiting. */
   readonly queued: number;
+  /** Those of them that take the room of bulk calls. */
+  readonly bulk: number;
   /** Batches in flight. */
   readonly inFlight: number;
 }

@@ -75,13 +75,15 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly concurrency?: number | undefined;
   /**
-   * Most waiting items; integer >= 1, Infinity, or `"auto"`: capacity × timeout, which needs `timeoutMs`.
+   * Most waiting items; integer >= 1, Infinity, or `"auto"`: capacity × timeout, which needs `timeoutMs`. It bounds live calls
+   * and, apart from them, bulk calls.
    * @default 10000
    * @see onQueueFull
    */
   readonly maxQueueSize?: number | "auto" | undefined;
   /**
-   * With a full queue, `"reject"` fails further items with `QUEUE_FULL`; with `"wait"` the call waits for room.
+   * With a full queue, `"reject"` fails further items with `QUEUE_FULL`; with `"wait"` the call waits for room, unless `maxQueueSize`
+   * calls of its lanes do already.
    * @default "reject"
    * @see maxQueueSize
    */

@@ -1,6 +1,6 @@
 import { type ItemRef, Chunk } from "../queue/chunk.ts";
 import type { LaneQueue } from "../queue/group.ts";
-import { isBefore, type Claim, type Row, type Turns } from "../queue/turns.ts";
+import type { Claim, Row, Turns } from "../queue/turns.ts";
 import { type Account, rowOf, type Tenants } from "../queue/tenants.ts";
 import { Cursor, type Entry } from "./cursors.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -41,15 +41,6 @@ export class ByTurns<In> extends Cursor<In> {
 
   override atEnd(): boolean {
     return this.#next() === undefined;
-  }
-
-  override arrivedAtMs(): number {
-    const { chunk, index } = this.#next()!.at!;
-    return chunk.arrivedAtMs(index);
-  }
-
-  override goesBefore(other: Cursor<In>): boolean {
-    return isBefore(this.#next()!.tenant, (other as ByTurns<In>).#next()!.tenant);
   }
 
   override take(): Entry<In> {

@@ -36,22 +36,6 @@ export class Cursor<In> {
     return this.chunk === undefined && this.back?.[this.backAt] === undefined;
   }
 
-  /** Arrival of the next entry. */
-  arrivedAtMs(): number {
-    const back = this.#nextBack();
-    return back === undefined ? this.chunk!.arrivedAtMs(this.index) : back.chunk.arrivedAtMs(back.index);
-  }
-
-  /** Arrival of the oldest entry that is left. */
-  oldestAtMs(): number {
-    return this.arrivedAtMs();
-  }
-
-  /** Whether the next entry goes before that of another cursor in the same lane. */
-  goesBefore(other: Cursor<In>): boolean {
-    return this.arrivedAtMs() < other.oldestAtMs();
-  }
-
   take(): Entry<In> {
     const back = this.#nextBack();
     if (back !== undefined) {
@@ -109,10 +93,6 @@ export class Cursor<In> {
 
 /** Walks a lane queue from the newest entry to the oldest. */
 export class NewestFirst<In> extends Cursor<In> {
-  override oldestAtMs(): number {
-    return this.laneQueue.oldestAtMs();
-  }
-
   override begin(limit: number): void {
     const { tail, blocked } = this.laneQueue;
     this.chunk = tail;

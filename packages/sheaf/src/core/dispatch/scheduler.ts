@@ -66,7 +66,7 @@ export class Scheduler<In, Out> {
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
       queue.cancellation.expire(nowMs);
-      admission.waiters?.expire(nowMs);
+      admission.expire(nowMs);
       this.#keepDeadlines();
     });
     this.#stallWatch = new StallWatch(settings, stallWarningMs, dispatcher);
@@ -150,7 +150,7 @@ export class Scheduler<In, Out> {
   /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
     if (this.#turnEndPending || this.#stopped) return;
-    if (this.#queue.size === 0 && (this.#admission.waiters?.size ?? 0) === 0) return;
+    if (this.#queue.size === 0 && !this.#admission.hasWaiters) return;
     if (this.#dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
     this.#requestTurnEnd(nowMs);
   }
@@ -183,9 +183,9 @@ export class Scheduler<In, Out> {
   }
 
   #dispatchAll(nowMs: number): void {
-    this.#admission.waiters?.admit();
+    this.#admission.admit();
     while ((this.#dispatcher.freeSlots > 0 ? this.#queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      this.#admission.waiters?.admit();
+      this.#admission.admit();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#dispatcher.freeSlots > 0) nowMs = this.#clock.now();
     }
@@ -202,7 +202,7 @@ export class Scheduler<In, Out> {
       return false;
     };
     const only = this.#queue.onlyGroup;
-    if (only === undefined ? this.#queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
+    if (only === undefined ? this.#queue.everyGroup(tryGroup) : tryGroup(only)) return true;
     if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }
@@ -214,10 +214,7 @@ export class Scheduler<In, Out> {
 
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
-    const atMs = Math.min(
-      this.#queue.cancellation.nextDeadlineAtMs,
-      this.#admission.waiters?.earliestDeadlineAtMs ?? Infinity,
-    );
+    const atMs = Math.min(this.#queue.cancellation.nextDeadlineAtMs, this.#admission.earliestDeadlineAtMs);
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }

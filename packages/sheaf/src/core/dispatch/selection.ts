@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Chunk } from "../queue/chunk.ts";
-import { bulkPromotionMs, type Group, type LaneQueue } from "../queue/group.ts";
+import type { Group, LaneQueue } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Account, Tenants } from "../queue/tenants.ts";
 import { ByTurns } from "./by-turns.ts";
@@ -159,10 +159,8 @@ export class Selection<In> {
     while (count < seen) {
       let cursor = immediate;
       if (immediate.atEnd()) {
-        // Bulk fills the places that interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
-        const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
-        if (bulkIsAged && (interactive.atEnd() || bulk.goesBefore(interactive))) cursor = bulk;
-        else if (!interactive.atEnd()) cursor = interactive;
+        // Bulk fills the places that interactive leaves. An immediate batch takes none.
+        if (!interactive.atEnd()) cursor = interactive;
         else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
       }
@@ -296,7 +294,7 @@ class Place<In> implements Candidate {
     this.weight = chunk.weights![index]!;
     const arrivedAtMs = chunk.arrivedAtMs(index);
     this.arrivedAtMs = newestFirst ? nowMs : arrivedAtMs;
-    this.tier = lane === 2 && nowMs - arrivedAtMs >= bulkPromotionMs ? 1 : lane;
+    this.tier = lane;
     this.deadlineAtMs = chunk.deadlinesAtMs?.[index] ?? Infinity;
     this.dueAtMs = newestFirst ? Infinity : chunk.duesAtMs![index]!;
     this.order = chunk.refs?.[index]?.order;

@@ -83,6 +83,8 @@ export class Chunk<In = unknown> {
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined;
   refs: ItemRef<In>[] | undefined;
+  /** True for a bulk entry that an item of a higher lane has lifted to it. */
+  lifted: boolean[] | undefined;
   /** Of entries that were taken from another lane than the interactive one: to put them back. */
   lanes: Lane[] | undefined;
   /** How often an entry has come back from a batch that did not run. */

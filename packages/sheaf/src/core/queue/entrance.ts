@@ -1,4 +1,4 @@
-import type { Admission } from "./admission.ts";
+import type { Admission, Room } from "./admission.ts";
 import { drainMs, type Waiting } from "../measure/expected-latency.ts";
 import type { AbortSignalLike } from "../runtime/runtime.ts";
 import { Chunk, type Settler, type ItemRef, type Epoch } from "./chunk.ts";
@@ -97,7 +97,9 @@ export class Entrance<In, Out> {
     try {
       this.ask(1, terms, arrival);
       if (this.share(arrival, settler, terms)) return;
-      if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#queue.epochs.current);
+      const room = this.#admission.roomOf(terms.lane);
+      const mayPass = room.hasRoomFor(arrival.tenant) && this.#admission.lineOf(room, arrival.orderKey) === room;
+      if (mayPass) this.push(arrival, settler, terms, this.#queue.epochs.current);
       else this.hold(arrival, settler, terms, mayWait);
     } catch (error) {
       stopsKey(terms.signal, arrival.orderKey, error);
@@ -146,26 +148,30 @@ export class Entrance<In, Out> {
       arrival,
       epoch: this.#queue.epochs.current,
       isIn: false,
+      order: 0,
       ...terms,
     };
-    const waiters = (this.#admission.waiters ??= this.#newWaiters());
+    const own = this.#admission.roomOf(terms.lane);
+    const room = this.#admission.lineOf(own, arrival?.orderKey);
+    const waiters = (room.waiters ??= this.#newWaiters(room));
     if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
     this.#admission.checkOpen(items.length - waiter.position, signal);
     waiter.epoch = this.#queue.epochs.current;
     const tenant = waiter.arrival?.tenant;
-    if (!this.#admission.hasRoomFor(tenant) && !(mayWait && waiters.hasRoom(this.#queue.maxSize, tenant))) {
-      this.#refuse(items.length - waiter.position, this.#full(tenant), tenant);
+    if (!room.hasRoomFor(tenant) && !((mayWait || room !== own) && waiters.hasRoom(this.#queue.maxSize, tenant))) {
+      this.#refuse(items.length - waiter.position, this.#full(room, tenant), room, tenant);
     }
     waiters.add(waiter);
     waiters.admit();
   }
 
-  /** Refuses a call whose item is not known, where any would be refused. @throws {BatcherError} `QUEUE_FULL` */
+  /** Refuses a call whose item is not known, where any of its lane would be refused; interactive without `terms`. @throws {BatcherError} `QUEUE_FULL` */
   checkRoom(terms: Terms | undefined): void {
     const { dedupeKey, onQueueFull } = this.#settings;
     // An equal item needs no room, and a caller who may wait for room is not refused.
     if (dedupeKey !== undefined || onQueueFull === "wait" || this.#admission.refusal !== undefined) return;
-    if (!this.#admission.hasRoom()) this.#refuse(1, this.#full(undefined), undefined);
+    const room = this.#admission.roomOf(terms?.lane ?? 1);
+    if (!room.hasRoom()) this.#refuse(1, this.#full(room, undefined), room, undefined);
     // A gate may judge an item by its keys. Behind less than a batch it would hardly refuse one, and is asked when that enters.
     if (terms === undefined || this.#queue.size < this.#settings.maxBatchSize || !this.#itemsAreAlike) return;
     this.ask(1, terms, anyItem as Arrival<In>);
@@ -175,7 +181,7 @@ export class Entrance<In, Out> {
   ask(items: number, terms: Terms, arrival?: Arrival<In>): void {
     for (const gate of this.gates) {
       const refusal = gate(items, terms, arrival);
-      if (refusal !== undefined) this.#refuse(items, refusal, arrival?.tenant);
+      if (refusal !== undefined) this.#refuse(items, refusal, this.#admission.roomOf(terms.lane), arrival?.tenant);
     }
   }
 
@@ -185,42 +191,62 @@ export class Entrance<In, Out> {
   }
 
   /** Whose room is full. */
-  #full(tenant: Account<In> | undefined): Refusal {
-    const { size, maxSize: maxQueueSize } = this.#queue;
-    const hint = 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".';
-    if (tenant === undefined || size >= maxQueueSize) {
-      const why = `the queue is full: ${size} items wait (maxQueueSize ${maxQueueSize}). ${hint}`;
-      return { why, details: { maxQueueSize } };
+  #full(room: Room<In>, tenant: Account<In> | undefined): Refusal {
+    const { maxSize: maxQueueSize } = this.#queue;
+    const { held, isBulk, waiters } = room;
+    const items = isBulk ? "bulk items" : "items";
+    const waiting = waiters?.size ?? 0;
+    const outside = waiting === 0 ? "" : `, and ${waiting} more calls wait for room`;
+    const hint =
+      waiting === 0
+        ? 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".'
+        : "Retry later, raise maxQueueSize, which bounds both, or use many() or map(): a list waits as one call.";
+    if (tenant === undefined || held >= maxQueueSize) {
+      const why = `the queue is full: ${held} ${items} wait${outside} (maxQueueSize ${maxQueueSize}). ${hint}`;
+      return { why, details: { maxQueueSize, waitingForRoom: waiting } };
     }
-    const { key, waiting } = tenant;
+    const { key } = tenant;
+    const own = isBulk ? tenant.inBulkRoom : tenant.waiting - tenant.inBulkRoom;
     const why =
-      `the room of tenant ${describe(key)} is full: ${waiting} of the ${size} waiting items are its own (maxQueueSize ` +
+      `the room of tenant ${describe(key)} is full: ${own} of the ${held} waiting ${items} are its own${outside} (maxQueueSize ` +
       `${maxQueueSize}), and the rest is for others. ${hint}`;
-    return { why, details: { maxQueueSize, tenant: key, tenantQueued: waiting } };
+    return { why, details: { maxQueueSize, waitingForRoom: waiting, tenant: key, tenantQueued: own } };
   }
 
   /** @throws {BatcherError} `QUEUE_FULL` */
-  #refuse(items: number, { why, details }: Refusal, tenant: Account<In> | undefined): never {
+  #refuse(items: number, { why, details }: Refusal, room: Room<In>, tenant: Account<In> | undefined): never {
     this.#calls.tally.rejected += items;
     if (tenant !== undefined) tenant.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
-      queued: this.#queue.size,
-      drainMs: drainMs(this.#cost, capacityOf(this.#settings), this.#waitingOf(tenant)),
+      queued: room.held,
+      drainMs: drainMs(this.#cost, capacityOf(this.#settings), this.#waitingFor(room, tenant)),
     });
   }
 
-  /** The items that must go before all of the tenant's have, at most all that wait. */
-  #waitingOf(tenant: Account<In> | undefined): Waiting {
-    const { size: items, weight, tenants } = this.#queue;
+  /** The items that must go before the room is empty, or before all of the tenant's have gone. */
+  #waitingFor({ isBulk }: Room<In>, tenant: Account<In> | undefined): Waiting {
+    const { tenants } = this.#queue;
+    const lane = isBulk ? 2 : 1;
+    const items = this.#queue.ahead(lane);
+    const weight = this.#queue.weightAhead(lane);
     if (tenant === undefined) return { items, weight };
     const ahead = Math.min(items, tenants!.ahead(tenant, 1));
     return { items: ahead, weight: (weight * ahead) / Math.max(1, items) };
   }
 
-  #newWaiters(): Waiters<In> {
+  #newWaiters(room: Room<In>): Waiters<In> {
     const byTurns = this.#queue.tenants !== undefined && this.#queue.order === undefined;
-    return new Waiters(this.#settings.name, byTurns, this.#admission, this, this.#queue, this.#calls);
+    return new Waiters(this.#settings.name, byTurns, this.#admission, room, this, this.#queue, this.#calls);
+  }
+
+  /** The order key alone; none where the function throws, as it will when the item enters. */
+  orderKeyOf(item: In): unknown {
+    try {
+      return this.#settings.orderKey?.(item);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Calls the key functions. @throws what one threw, or that the item is too large. */

@@ -4,9 +4,6 @@ import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./turns.ts";
 import type { BlockedCalls } from "./order-keys.ts";
 
-/** A bulk item that has waited this long counts as interactive: nothing waits forever. */
-export const bulkPromotionMs = 5000;
-
 /** The waiting calls of one group key, which never share a batch with those of another. */
 export class Group<In = unknown> {
   readonly key: unknown;
@@ -41,10 +38,10 @@ export class Group<In = unknown> {
   }
 
   /** The lane it is served by: that of the first item to go. */
-  firstLane(nowMs: number): Lane {
-    const [immediate, interactive, bulk] = this.laneQueues;
+  get firstLane(): Lane {
+    const [immediate, interactive] = this.laneQueues;
     if (immediate.live > 0) return 0;
-    return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
+    return interactive.live > 0 ? 1 : 2;
   }
 
   /** From the lowest lane up. The visitor may empty the chunk. */

@@ -65,8 +65,9 @@ class LateGate<In, Out> {
     const { lane, arrivedAtMs, deadlineAtMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
     const { weight, tenant } = arrival ?? {};
-    if (refuseLate === Infinity || deadlineAtMs === Infinity || !this.#admission.hasRoomFor(tenant)) return undefined;
-    const inLane = this.#queue.ahead(lane) + (this.#admission.waiters?.items ?? 0);
+    const room = this.#admission.roomOf(lane);
+    if (refuseLate === Infinity || deadlineAtMs === Infinity || !room.hasRoomFor(tenant)) return undefined;
+    const inLane = this.#queue.ahead(lane) + (room.waiters?.items ?? 0);
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#dispatcher.restsMs(this.#cost, arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.

@@ -21,7 +21,9 @@ type QueueSettings<In> = Pick<
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
-  /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
+  /** Those of them that take the room of bulk calls: also where an item of another lane has lifted them out of theirs. */
+  inBulkRoom = 0;
+  /** Most items of the live lanes that may wait, and most of bulk. `"auto"`: the default until run times are known, then computed from them. */
   maxSize: number;
   /** Counts every change of what waits, and where. */
   version = 0;
@@ -92,10 +94,10 @@ export class Queue<In> {
   }
 
   /** Visits groups in the order in which they should be served; stops when `visit` returns true. */
-  everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
+  everyGroup(visit: (group: Group<In>) => boolean): boolean {
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
-      for (const group of this.#groupsInTurn(lane)) if (group.firstLane(nowMs) === lane && visit(group)) return true;
+      for (const group of this.#groupsInTurn(lane)) if (group.firstLane === lane && visit(group)) return true;
     }
     return false;
   }
@@ -151,6 +153,7 @@ export class Queue<In> {
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
+    if (chunk.lifted?.[index] === true) this.inBulkRoom--;
     if (chunk.weights !== undefined) this.#weights[laneQueue.lane] -= chunk.weights[index]!;
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
@@ -173,7 +176,11 @@ export class Queue<In> {
     if (lane >= laneQueue.lane) return;
     const target = laneQueue.group.laneQueue(lane);
     target.keepAge(chunk.arrivedAtMs(index));
-    this.#moveWithin(chunk, index, target, target);
+    const to = this.#moveWithin(chunk, index, target, target);
+    if (laneQueue.lane === 2) {
+      (to.lifted ??= [])[to.count - 1] = true;
+      this.inBulkRoom++;
+    }
     const ref = chunk.refs![index]!; // only entries that can be found again are promoted
     if (this.order !== undefined) ref.place = this.order.nextPlace();
   }
@@ -196,6 +203,7 @@ export class Queue<In> {
     const head = laneQueue.head!;
     if (head.weights !== undefined)
       this.#weights[laneQueue.lane] -= head.weights.reduce((sum, weight) => sum + weight, 0);
+    head.lifted?.forEach(() => this.inBulkRoom--);
     this.#count(laneQueue, head.epoch, -head.count);
     if (laneQueue.lane !== 1) head.lanes = new Array<Lane>(head.count).fill(laneQueue.lane);
     laneQueue.unlink(head);
@@ -226,6 +234,7 @@ export class Queue<In> {
     if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesAtMs![index]!);
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
+    if (from.lifted?.[index] === true) (to.lifted ??= [])[at] = true;
     if (from.putBacks?.[index] !== undefined) (to.putBacks ??= [])[at] = from.putBacks[index];
     if (from.refs !== undefined) {
       const ref = from.refs[index]!;
@@ -272,12 +281,13 @@ export class Queue<In> {
     else for (const group of this.#groups!.all()) visit(group);
   }
 
-  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): void {
+  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): Chunk<In> {
     const epoch = chunk.epochOf(index);
     const to = this.tail(laneQueue, epoch, row);
     // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
     this.enters(chunk, index, laneQueue);
     this.move(chunk, index, to);
+    return to;
   }
 
   /** Counts an entry that is about to wait in this lane queue, whether it comes from another or from a batch. */
@@ -285,11 +295,13 @@ export class Queue<In> {
     this.#count(laneQueue, from.epochOf(index), 1);
     if (from.weights !== undefined) this.#weights[laneQueue.lane] += from.weights[index]!;
     if (from.alone?.[index] === true) this.alone++;
+    if (from.lifted?.[index] === true) this.inBulkRoom++;
   }
 
   #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {
     this.version++;
     this.size += calls;
+    if (laneQueue.lane === 2) this.inBulkRoom += calls;
     laneQueue.count(calls);
     this.#inLane[laneQueue.lane] += calls;
     // Sums of fractions drift.

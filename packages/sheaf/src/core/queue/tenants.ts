@@ -30,6 +30,8 @@ export class Account<In> {
   rejected = 0;
   /** Its waiting items; an item that it shares with an earlier caller is that one's. */
   waiting = 0;
+  /** Those of them that take the room of bulk calls. */
+  inBulkRoom = 0;
   /** Its claims on waiting items. */
   claims = 0;
   /** Its calls and lists that wait for room. */
@@ -97,7 +99,7 @@ export class Tenants<In> {
 
   /** The item at the end of a waiting chunk has come from this tenant. */
   entered(chunk: Chunk<In>, index: number, tenant: Account<In>): void {
-    tenant.waiting++;
+    this.#counts(tenant, chunk, index, 1);
     this.#comes(tenant);
     const claim = this.#claim(chunk, index, tenant);
     claim.callers = 1;
@@ -134,8 +136,8 @@ export class Tenants<In> {
     const heir = duplicates.claims![successor]!;
     chunk.claims![index] = heir;
     if (chunk.laneQueue === undefined) return;
-    claim.tenant.waiting--;
-    heir.tenant.waiting++;
+    this.#counts(claim.tenant, chunk, index, -1);
+    this.#counts(heir.tenant, chunk, index, 1);
     this.#callerLeft(claim);
   }
 
@@ -162,7 +164,7 @@ export class Tenants<In> {
   /** An entry leaves the queue. */
   left(chunk: Chunk<In>, index: number): void {
     const own = chunk.claims![index]!;
-    own.tenant.waiting--;
+    this.#counts(own.tenant, chunk, index, -1);
     if (own.all === undefined) this.#ended(own);
     else for (const claim of own.all) this.#ended(claim);
   }
@@ -172,7 +174,7 @@ export class Tenants<In> {
     const claims = [...new Set(callers)];
     const own = callers[0]!;
     (chunk.claims ??= [])[index] = own;
-    own.tenant.waiting++;
+    this.#counts(own.tenant, chunk, index, 1);
     for (const claim of claims) {
       claim.chunk = chunk;
       claim.index = index;
@@ -224,6 +226,12 @@ export class Tenants<In> {
 
   stats(): TenantsStats {
     return busiestOf(this.#byKey.values(), this.#forgotten);
+  }
+
+  /** An entry of this tenant has come to a waiting chunk, or left it. */
+  #counts(tenant: Account<In>, chunk: Chunk<In>, index: number, items: number): void {
+    tenant.waiting += items;
+    if (chunk.laneQueue!.lane === 2 || chunk.lifted?.[index] === true) tenant.inBulkRoom += items;
   }
 
   #pay(tenant: Account<In>, price: number): void {

@@ -1,4 +1,4 @@
-import type { Admission } from "./admission.ts";
+import type { Admission, Room } from "./admission.ts";
 import type { Arrival, Entrance, Terms } from "./entrance.ts";
 import { reject, type Settler, type Epoch } from "./chunk.ts";
 import { stopsKey } from "./order-keys.ts";
@@ -21,6 +21,10 @@ export interface Waiter<In> extends Terms {
   epoch: Epoch;
   /** It waits here. */
   isIn: boolean;
+  /** The earlier of two that wait has the lower one, in whichever line they stand; 0 before it waits. */
+  order: number;
+  /** With order keys, once asked: the index of the last item of each. */
+  lastOf?: Map<unknown, number> | undefined;
   /** With tenants: the one in whose line it stands. */
   tenant?: Account<In> | undefined;
   /** Its listener on `signal`, while it waits here. */
@@ -28,7 +32,8 @@ export interface Waiter<In> extends Terms {
 }
 
 /**
- * Calls that wait for room, admitted in order of arrival as room appears. The items of a list stay in its array.
+ * Calls that wait for room, of the live lanes or of bulk, admitted in order of arrival as room appears. The items of a list stay
+ * in its array. A call whose order key an earlier one in the other line has too stands behind that, and keeps its lane.
  */
 export class Waiters<In> {
   /** Calls and lists that wait for room: the size of the set, which every call reads. */
@@ -46,7 +51,8 @@ export class Waiters<In> {
   isAdmitting = false;
   readonly #name: string;
   readonly #admission: Admission<In>;
-  readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">;
+  readonly #room: Room<In>;
+  readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "orderKeyOf" | "share" | "push">;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
 
@@ -54,13 +60,15 @@ export class Waiters<In> {
     name: string,
     byTurns: boolean,
     admission: Admission<In>,
-    entrance: Pick<Entrance<In, never>, "arrivalOf" | "share" | "push">,
+    room: Room<In>,
+    entrance: Pick<Entrance<In, never>, "arrivalOf" | "orderKeyOf" | "share" | "push">,
     queue: Queue<In>,
     calls: Settlement<In>,
   ) {
     this.#name = name;
     this.byTurns = byTurns;
     this.#admission = admission;
+    this.#room = room;
     this.#entrance = entrance;
     this.#queue = queue;
     this.#calls = calls;
@@ -74,12 +82,41 @@ export class Waiters<In> {
   /** Whether one more may wait; a tenant as in the queue. */
   hasRoom(most: number, tenant: Account<In> | undefined): boolean {
     const free = most - this.size;
-    return free > 0 && (tenant === undefined || mayHold(tenant.waiters, free));
+    return free > 0 && (tenant === undefined || mayHold(this.of(tenant), free));
+  }
+
+  /** How many of this tenant wait here. */
+  of(tenant: Account<In>): number {
+    return this.#lines.get(tenant)?.size ?? 0;
+  }
+
+  /** Whether an item of this order key waits here that came before a waiter of this order. */
+  holds(key: unknown, order: number): boolean {
+    for (const waiter of this.#all()) {
+      if (waiter.order >= order) return false;
+      if ((this.#lastOf(waiter).get(key) ?? -1) >= waiter.position) return true;
+    }
+    return false;
+  }
+
+  #lastOf(waiter: Waiter<In>): Map<unknown, number> {
+    const { items } = waiter;
+    return (waiter.lastOf ??= new Map(Array.from(items, (item, index) => [this.#entrance.orderKeyOf(item), index])));
+  }
+
+  /** Lets a waiter of the other line stand here, by its order. */
+  #takeOver(waiter: Waiter<In>): void {
+    waiter.epoch.unsettled -= waiter.items.length - waiter.position;
+    this.add(waiter);
+    const inOrder = this.#all().sort((a, b) => a.order - b.order);
+    this.#waiting.clear();
+    for (const each of inOrder) this.#waiting.add(each);
   }
 
   add(waiter: Waiter<In>): void {
     waiter.epoch.unsettled += waiter.items.length - waiter.position;
     this.#waiting.add(waiter);
+    waiter.order ||= this.#admission.nextOrder();
     waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
@@ -174,20 +211,25 @@ export class Waiters<In> {
 
   #admitInOrder(): void {
     for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
+      const room = this.#admission.roomOf(waiter.lane);
+      let line: Waiters<In> | undefined = this;
       for (;;) {
-        if (this.#queue.size >= this.#queue.maxSize) return;
+        if (room.free <= 0) return;
         if (!this.knowsNext(waiter)) break;
+        line = this.#admission.lineOf(this.#room, waiter.arrival!.orderKey, waiter.order).waiters;
         // A key function may have called the batcher.
-        if (this.#queue.size >= this.#queue.maxSize) return;
+        if (room.free <= 0 || !waiter.isIn) return;
+        if (line !== this) break;
         this.#admitNext(waiter);
       }
       this.#remove(waiter);
+      if (line !== this) line!.#takeOver(waiter);
     }
   }
 
   #admitByTurns(): void {
-    const hasShare = (tenant: Account<In>): boolean => this.#admission.hasShare(tenant);
-    while (this.#queue.size < this.#queue.maxSize) {
+    const hasShare = (tenant: Account<In>): boolean => this.#room.hasShare(tenant);
+    while (this.#room.free > 0) {
       const waiter = this.#takeTurn(hasShare);
       if (waiter === undefined) return;
       this.#admitNext(waiter);

@@ -104,7 +104,7 @@ test("drain and flush resolve when the calls before them have settled, and later
   const early = front.detailed(1).then(() => settled.push("early"));
   const ends = [front.drain(), front.flush()].map((end) => end.then(() => settled.push("end")));
   await until(() => gate.entered.length === 1, "it runs");
-  assert.deepEqual([front.pending, front.stats().queued], [{ queued: 1, inFlight: 0 }, 1]);
+  assert.deepEqual([front.pending, front.stats().queued], [{ queued: 1, bulk: 0, inFlight: 0 }, 1]);
   assert.deepEqual(settled, []);
   gate.open();
   await Promise.all([early, ...ends]);

@@ -18,7 +18,7 @@ test("a tenant's flood waits at its front end: another one's item passes it", { 
   await front.ready();
   const flooding = Promise.all(flood(200).map((item) => front.detailed(item)));
   await until(() => gate.entered.length > 0, "the worker is busy");
-  assert.deepEqual(front.pending, { queued: 200, inFlight: 0 });
+  assert.deepEqual(front.pending, { queued: 200, bulk: 0, inFlight: 0 });
   const victim = front.detailed(1);
   gate.open();
   assert.equal((await victim).value, 2);

@@ -135,6 +135,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
   const turns = fairKey && turnsOf({ name, clock, maxQueueSize, fairKey, shareOf, routing: calls.routing, publish });
   const waiting = (item: unknown, terms: StartOptions): WaitingItem => new WaitingItem(item, terms, clock.now());
   const queued = (): number => calls.size + (turns?.pending.queued ?? 0);
+  const bulk = (): number => calls.bulk + (turns?.pending.bulk ?? 0);
   const termsOf = (given: CallOptions | number | null | undefined): StartOptions =>
     typeof given === "object" && given !== null ? { ...given, timeoutMs: given.timeoutMs ?? timeoutMs } : { timeoutMs };
 
@@ -221,7 +222,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
     drainMs: (items: number) => calls.routing.drainMs(items),
     figures: () => laneFigures(settings),
   };
-  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: queued(), inFlight: 0 }));
+  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: queued(), bulk: bulk(), inFlight: 0 }));
   return Object.defineProperties(frontEnd, {
     isConnected: { get: () => calls.isConnected },
     unavailableReason: { get: () => calls.unavailableReason },

@@ -44,6 +44,8 @@ export class PendingCalls {
   readonly #link: QueueConnection;
   readonly #inbox: string;
   readonly #open: Map<string, Call> = new Map();
+  /** How many of them are bulk. */
+  bulk = 0;
   readonly #publishes: Publisher;
   readonly #epochs: Epochs = new Epochs();
   readonly #deadLetters: DeadLetters;
@@ -230,7 +232,7 @@ export class PendingCalls {
       throw unavailable(`${this.#name}: the workers of this name serve another model. Start all with the same model.`);
     const { reason } = this.#availability;
     if (reason !== undefined && this.#publishes.isSilent) throw unavailable(`${this.#name}: ${reason}.`);
-    this.#publishes.checkRoom();
+    this.#publishes.checkRoom(priority);
     const head: RequestHead = {
       f: this.#inbox,
       i: (this.#next++).toString(36),
@@ -271,6 +273,7 @@ export class PendingCalls {
     };
     if (signal !== undefined) this.signals.add(signal, onAbort);
     this.#open.set(head.i, call);
+    if (priority === "bulk") this.bulk++;
     if (!this.#outage.hold(call)) this.#publishes.publish(call);
     return call;
   }
@@ -426,6 +429,7 @@ export class PendingCalls {
   /** False where it has ended already. */
   #forget(call: Call, outcome: Outcome): boolean {
     if (!this.#open.delete(call.head.i)) return false;
+    if (call.lane === "bulk") this.bulk--;
     this.#publishes.forget(call);
     call.release();
     if (outcome === "ok") call.admitted?.();

@@ -1,3 +1,4 @@
+import type { Priority } from "../../../core/contract/options.ts";
 import type { Fault } from "./availability.ts";
 import type { Call } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
@@ -46,6 +47,8 @@ export class Publisher {
   readonly #events: PublisherEvents;
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
+  /** The numbers of those of bulk. */
+  readonly #unansweredBulk: Set<string> = new Set();
   #cancelSweep: (() => void) | undefined;
   /** Why the last item was refused; undefined once one is taken. */
   #refusal: string | undefined;
@@ -84,9 +87,10 @@ export class Publisher {
     return this.#askedAtMs !== undefined && this.#settings.clock.now() - this.#askedAtMs > silentMs;
   }
 
-  /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
-  checkRoom(): void {
-    if (this.#unanswered.size >= maxUnanswered)
+  /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up with the items of live calls, or with those of bulk. */
+  checkRoom(lane: Priority): void {
+    const bulk = this.#unansweredBulk.size;
+    if ((lane === "bulk" ? bulk : this.#unanswered.size - bulk) >= maxUnanswered)
       throw this.#load.full(`${maxUnanswered} published items are not yet acknowledged by NATS.`);
   }
 
@@ -101,6 +105,7 @@ export class Publisher {
     call.publishedAtMs = this.#settings.clock.now();
     this.#unanswered.delete(call.head.i);
     this.#unanswered.set(call.head.i, call);
+    if (call.lane === "bulk") this.#unansweredBulk.add(call.head.i);
     if (this.#leaving.push(call) === 1) this.#settings.clock.after(0, () => this.#sendAll());
   }
 
@@ -202,6 +207,7 @@ export class Publisher {
   /** It has ended, is in the queue, or is not to be repeated. */
   forget({ head }: Call): void {
     this.#unanswered.delete(head.i);
+    this.#unansweredBulk.delete(head.i);
   }
 
   stop(): void {

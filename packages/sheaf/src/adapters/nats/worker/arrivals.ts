@@ -79,8 +79,9 @@ export class Arrivals {
     const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.counts.delivered++;
     const { maxQueueSize } = settings;
-    if (pending().queued >= maxQueueSize) {
-      const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
+    const { queued, bulk } = pending();
+    if ((lane === "bulk" ? bulk : queued - bulk) >= maxQueueSize) {
+      const reason = `The worker's queue is full: ${maxQueueSize} items of the lane wait (maxQueueSize).`;
       return replies.error(delivery, new BatcherError("QUEUE_FULL", reason, { maxQueueSize }));
     }
     inFlight.add(delivery);
