@@ -212,18 +212,18 @@ export class Waiters<In> {
   #admitInOrder(): void {
     for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
       const room = this.#admission.roomOf(waiter.lane);
-      let line: Waiters<In> | undefined = this;
+      let line = this.#room;
       for (;;) {
         if (room.free <= 0) return;
         if (!this.knowsNext(waiter)) break;
-        line = this.#admission.lineOf(this.#room, waiter.arrival!.orderKey, waiter.order).waiters;
+        line = this.#admission.lineOf(this.#room, waiter.arrival!.orderKey, waiter.order);
         // A key function may have called the batcher.
         if (room.free <= 0 || !waiter.isIn) return;
-        if (line !== this) break;
+        if (line !== this.#room) break;
         this.#admitNext(waiter);
       }
       this.#remove(waiter);
-      if (line !== this) line!.#takeOver(waiter);
+      if (line !== this.#room) line.waiters!.#takeOver(waiter);
     }
   }
 
