@@ -5,6 +5,13 @@ const burstMs = 10_000;
 /** A limit per minute is whole again after a minute; one that takes longer is a limit per hour or per day. */
 const longestMinuteMs = 70_000;
 const minuteMs = 60_000;
+/** What a service tells holds until its bucket is whole again, within these bounds. Then it is believed less and less: one that
+ * tells its limit with refusals alone never says that it has none any more. */
+const toldMs = { least: 30_000, most: 120_000 };
+const doublingMs = 5000;
+const doublings = 10;
+/** Whoever waits for a limit asks again after so long, since what is believed of it changes. */
+const lookAgainMs = 5000;
 /** Of a burst, at the start, where nobody said that the service's bucket is full. */
 const startRate = 0.25;
 
@@ -20,6 +27,9 @@ export class Budget {
   #toldPerMs: number | undefined;
   #toldHolds = Infinity;
   #toldLimit: number | undefined;
+  /** Up to then it is believed. */
+  #toldUntilMs = -Infinity;
+  #doublings = 0;
   #level: number;
   /** Of the batch that waits. */
   #asked = 0;
@@ -66,15 +76,15 @@ export class Budget {
     return Math.min(bound, Math.max(1, pace * burstMs));
   }
 
-  /** When `amount` is there, after `ahead` that others are to have first. */
+  /** When to ask again; at the latest when `amount` is there, after `ahead` that others are to have first. */
   readyAtMs(nowMs: number, amount: number, ahead: number, pace: number): number {
-    const ratePerMs = this.#ratePerMs(pace);
-    if (ratePerMs === Infinity) return nowMs;
     this.#asked = amount;
     this.#refill(nowMs, pace);
+    const ratePerMs = this.#ratePerMs(pace);
+    if (ratePerMs === Infinity) return nowMs;
     const missing = Math.min(this.holds(pace), amount) + ahead - this.#level;
     // A millionth is a rounding error, and waiting for it would set a timer of 0 ms.
-    return missing <= 1e-6 ? nowMs : nowMs + missing / ratePerMs;
+    return missing <= 1e-6 ? nowMs : nowMs + Math.min(lookAgainMs, missing / ratePerMs);
   }
 
   spend(nowMs: number, amount: number, pace: number): void {
@@ -92,6 +102,8 @@ export class Budget {
   told({ limit, remaining, resetMs }: ToldLimit, nowMs: number, inFlight: number, pace: number): void {
     if (remaining === undefined) return;
     this.#refill(nowMs, pace);
+    this.#toldUntilMs = nowMs + Math.min(toldMs.most, Math.max(toldMs.least, resetMs ?? 0));
+    this.#doublings = 0;
     const most = limit !== undefined && limit > 0 ? limit : Math.max(this.#toldLimit ?? 0, remaining);
     if (most <= 0) return;
     const taken = most - remaining;
@@ -122,7 +134,22 @@ export class Budget {
     return this.share === 1 ? holds : Math.max(this.share * holds, Math.min(holds, this.#asked));
   }
 
+  /** Nothing was told for long. */
+  #doubt(nowMs: number): void {
+    while (this.isTold && nowMs >= this.#toldUntilMs) {
+      this.#toldUntilMs += doublingMs;
+      this.#toldPerMs! *= 2;
+      this.#toldHolds *= 2;
+      this.#toldLimit! *= 2;
+      if (++this.#doublings < doublings) continue;
+      this.#toldPerMs = this.#toldLimit = undefined;
+      this.#toldHolds = Infinity;
+      this.#level = Math.max(0, this.#level);
+    }
+  }
+
   #refill(nowMs: number, pace: number): void {
+    this.#doubt(nowMs);
     const elapsedMs = this.#filledAtMs === -Infinity ? 0 : nowMs - this.#filledAtMs;
     this.#filledAtMs = Math.max(this.#filledAtMs, nowMs);
     const ratePerMs = this.#ratePerMs(pace);

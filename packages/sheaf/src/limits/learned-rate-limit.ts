@@ -8,9 +8,10 @@ import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
 import { Sharers, type Sharer } from "./sharers.ts";
 
-/** A pause where a refusal names none: until the refused weight has flowed in, within these bounds, doubled each time. */
+/** A pause where a refusal names none: doubled each time, and at least until the refused weight has flowed in. */
 const shortestPauseMs = 250;
-const longestPauseMs = 60_000;
+const longestPauseMs = 8000;
+const longestFlowMs = 15_000;
 /** Refusals without a success between them after which a request is taken to be more than the service's bucket holds. */
 const refusalsForSize = 3;
 /** The same where the service tells the rest of its limit. */
@@ -195,16 +196,18 @@ export class LearnedRateLimit implements SharedRateLimit {
     if (!isTold) this.#pace.refused(request.sentAtMs, nowMs);
     if (told === undefined) this.#given.refused(nowMs);
     this.#learn(request, nowMs, told);
-    if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize) && request.size.items > 1) {
-      this.#maxWeight = Math.max(1, Math.min(this.#maxWeight, request.size.tokens / 2));
+    if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize)) {
+      // A single text that is refused as well shows that it is not the size.
+      const isOther = request.size.items === 1 || this.#pace.isHelpless;
+      this.#maxWeight = isOther ? Infinity : Math.min(this.#maxWeight, request.size.tokens / 2);
       this.#acceptedSince = 0;
     }
     const pace = this.#pace.at(nowMs);
-    const flowsInMs = pace < Infinity ? request.size.tokens / pace : 1000;
-    const doubled = 2 ** Math.min(10, this.#refusedInARow - 1);
-    const namedMs = retryAfterMs ?? Math.min(longestPauseMs, Math.max(shortestPauseMs, flowsInMs) * doubled);
+    const flowsInMs = pace < Infinity ? Math.min(longestFlowMs, request.size.tokens / pace) : 0;
+    const doubledMs = (ms: number): number => Math.min(longestPauseMs, ms * 2 ** Math.min(10, this.#refusedInARow - 1));
+    const namedMs = retryAfterMs ?? Math.max(flowsInMs, doubledMs(flowsInMs > 0 ? shortestPauseMs : 1000));
     // A service that names short waits and refuses all the same is asked less and less often.
-    const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, Math.min(longestPauseMs, (shortestPauseMs / 4) * doubled)) : namedMs; // prettier-ignore
+    const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, doubledMs(shortestPauseMs / 4)) : namedMs;
     if (!isTold) this.#budgets.weight.refused(nowMs, request.size.tokens, nowMs + pauseMs, pace);
     return pauseMs;
   }

@@ -5,6 +5,15 @@ const growingMs = 30_000;
 /** After so long without a refusal it doubles again and again: the limit has been widened. */
 const steadyMs = 30_000;
 const widenedMs = 15_000;
+/**
+ * As many times the requests that usually pass between two refusals show that these had another reason than the pace: it doubles
+ * with each further time. A measurement follows if that was wrong.
+ */
+const unusual = 1;
+/** Of the last eight or so requests: where more were refused although the pace was kept, it is no pace that the service keeps to. */
+const helpless = 0.75;
+const helped = 0.3;
+const refusedStep = 1 / 8;
 /** Of the pace measured: just below it, so that an error of the measurement does not lead to a refusal at once. */
 const caution = 0.95;
 /** A measurement this much below the former ones shows a tightened limit, this much above a widened one: these no longer count. */
@@ -21,14 +30,20 @@ export class Pace {
   /** The last refusal. */
   #changedAtMs: number = -Infinity;
   #accepted = 0;
-  readonly #spans: { readonly accepted: number; readonly ms: number }[] = [];
+  #passes = 0;
+  #refusedRate = 0;
+  /** The service refuses for another reason, so that to go slower is of no help. */
+  isHelpless = false;
+  readonly #spans: { readonly accepted: number; readonly passes: number; readonly ms: number }[] = [];
 
   /** Infinity before the second refusal: the first says when the bucket is empty, not how fast it is filled. */
   at(nowMs: number): number {
-    if (this.#perMs === Infinity) return Infinity;
+    if (this.#perMs === Infinity || this.isHelpless) return Infinity;
     const keptMs = nowMs - this.#changedAtMs;
     const grown = 1 + (keptMs / growingMs) ** 2;
-    return this.#perMs * grown * doubled(Math.max(0, keptMs - steadyMs) / widenedMs);
+    const usual = Math.max(1, ...this.#spans.map(({ passes }) => passes));
+    const faster = Math.max(0, this.#passes / usual - unusual);
+    return this.#perMs * grown * doubled(Math.max(0, keptMs - steadyMs) / widenedMs + faster);
   }
 
   /** The service says that there is plenty. */
@@ -39,22 +54,31 @@ export class Pace {
 
   accepted(weight: number): void {
     this.#accepted += weight;
+    this.#passes++;
+    this.#refusedRate *= 1 - refusedStep;
+    if (this.#refusedRate < helped) this.isHelpless = false;
   }
 
   refused(sentAtMs: number, nowMs: number): void {
     // Sent before the last refusal was known: the same one.
     if (sentAtMs <= this.#changedAtMs) return;
+    this.#refusedRate += refusedStep * (1 - this.#refusedRate);
+    if (this.#refusedRate > helpless) {
+      this.isHelpless = true;
+      this.forget();
+    }
     const before = this.at(nowMs);
     const ms = nowMs - this.#changedAtMs;
     const accepted = this.#accepted;
-    this.#accepted = 0;
+    const passes = this.#passes;
+    this.#accepted = this.#passes = 0;
     this.#changedAtMs = nowMs;
     if (accepted === 0 || ms === Infinity) return void (this.#perMs = before / 2);
     const last = accepted / ms;
     if (last < tightened * this.#perMs || last > widened * this.#perMs) this.#spans.length = 0;
-    this.#spans.push({ accepted, ms });
+    this.#spans.push({ accepted, passes, ms });
     if (this.#spans.length > kept) this.#spans.shift();
-    const sum = this.#spans.reduce((a, b) => ({ accepted: a.accepted + b.accepted, ms: a.ms + b.ms }));
+    const sum = this.#spans.reduce((a, b) => ({ accepted: a.accepted + b.accepted, passes: 0, ms: a.ms + b.ms }));
     this.#perMs = (caution * sum.accepted) / sum.ms;
   }
 }
