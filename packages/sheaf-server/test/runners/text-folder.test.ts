@@ -225,6 +225,45 @@ test("what a folder lacks, or needs and does not get, is named", async () => {
   );
 });
 
+test("files of a folder that contradict each other, and values that are none, are refused by name", async () => {
+  const classifier = { ...bert, architectures: ["BertForSequenceClassification"] };
+  const one = { ...classifier, id2label: { 0: "LABEL_0" } };
+  const two = { ...classifier, id2label: { 0: "a", 1: "b" } };
+  const cases: [string, Record<string, unknown>, RegExp][] = [
+    ["one label of two", { "model.onnx": tinyBert(2), "config.json": one }, /gives 2 scores for 1 label/],
+    ["two labels of one", { "model.onnx": tinyBert(1), "config.json": two }, /gives 1 scores for 2 labels/],
+    ["num_labels", { "model.onnx": tinyBert(2), "config.json": { ...two, num_labels: 1 } }, /num_labels is 1, and id2label has 2: make them agree/],
+    ["matryoshka", { "config.json": { ...bert, matryoshka_dimensions: [2, 8] } }, /vectors of 4 numbers, and matryoshka_dimensions has 8/],
+    ...[0, -5, 0.5, 1e9, "9"].map((value): [string, Record<string, unknown>, RegExp] => [
+      `max_seq_length ${value}`,
+      { "sentence_bert_config.json": { max_seq_length: value } },
+      new RegExp(`max_seq_length must be an integer from 1 to 1000000, got ${JSON.stringify(value)}`),
+    ]),
+    ...[0, -1, "9"].map((value): [string, Record<string, unknown>, RegExp] => [
+      `model_max_length ${value}`,
+      { "tokenizer_config.json": { model_max_length: value } },
+      /tokenizer_config\.json: model_max_length must be an integer >= 1/,
+    ]),
+    ...[0.5, 1e9, -2, "0", 13].map((value): [string, Record<string, unknown>, RegExp] => [
+      `pad_token_id ${value}`,
+      { "config.json": { ...bert, pad_token_id: value, vocab_size: 13 } },
+      /pad_token_id must be a token's id, an integer from 0 to 12/,
+    ]),
+    ["positions", { "config.json": { ...bert, max_position_embeddings: 0 } }, /max_position_embeddings must be an integer >= 1, got 0/],
+  ]; // prettier-ignore
+  for (const [what, files, message] of cases) {
+    const name = `contradiction-${what.replaceAll(" ", "-")}`;
+    const path = folderOf(name, { "model.onnx": tinyBert(), "config.json": bert, ...files });
+    await assert.rejects(resolveModel(path), message, what);
+  }
+  const limits = { "tokenizer_config.json": { model_max_length: 1e30 }, "sentence_bert_config.json": { max_seq_length: null } }; // prettier-ignore
+  const config = { ...bert, pad_token_id: -1 };
+  const { input } = await resolveModel(
+    folderOf("no-limits", { "model.onnx": tinyBert(), "config.json": config, ...limits }),
+  );
+  assert.deepEqual(input, { kind: "text", maxTokens: 16, prompts: {} });
+});
+
 const module = (name: string, path = ""): object => ({ type: `sentence_transformers.models.${name}`, path });
 
 /** The vectors of `texts`, from a folder of a tiny BERT. */

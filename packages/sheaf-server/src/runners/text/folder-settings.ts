@@ -75,7 +75,8 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     .map((id) => id2label[id]!);
   const [architecture = ""] = (config["architectures"] ?? []) as string[];
   const isClassifier = architecture.endsWith("ForSequenceClassification");
-  const isReranker = isClassifier && (labels.length || config["num_labels"]) === 1;
+  const labelCount = labelCountOf(config, labels, root);
+  const isReranker = isClassifier && labelCount === 1;
   const task = isReranker ? "rerank" : isClassifier ? "classification" : "embedding";
   if (task === "classification" && labels.length === 0) throw new Error(`${folder}/config.json has no id2label.`);
   const activationName =
@@ -83,7 +84,8 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     (config["sentence_transformers"] as Json | undefined)?.["activation_fn"] ??
     config["sbert_ce_default_activation_function"];
   const isMultiLabel = config["problem_type"] === "multi_label_classification";
-  const shift = shiftOf(config);
+  const padId = padIdOf(config, tokenizer, root);
+  const shift = shiftOf(config, padId);
   const truncation = tokenizer["truncation"] as Json | null | undefined;
   return {
     root,
@@ -92,11 +94,11 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
     architecture,
     labels,
     activation: activationOf(activationName, isReranker || isMultiLabel ? "sigmoid" : "softmax", folder),
-    maxTokens: maxTokensOf(config, tokenizerConfig, sentenceBert, shift),
+    maxTokens: maxTokensOf(config, tokenizerConfig, sentenceBert, root, shift),
     truncationSide: sideOf(tokenizerConfig["truncation_side"] ?? truncation?.["direction"], root),
     hasTypes: hasTypes(tokenizerConfig),
     isLowercased: sentenceBert["do_lower_case"] === true,
-    padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
+    padId: padId ?? 0,
     firstPosition: shift,
     dimensions: dimensionsOf(folder, config),
     unreadFields: unreadFields({ "config.json": config, "tokenizer_config.json": tokenizerConfig }),
@@ -313,21 +315,54 @@ function activationOf(name: unknown, whereNone: "softmax" | "sigmoid", folder: s
   );
 }
 
-/** RoBERTa and its kin count positions from the padding id on. */
-function shiftOf(config: Json): number {
-  const isShifted = /roberta|camembert|mpnet|xmod|longformer|data2vec-text|ibert/u.test(String(config["model_type"]));
-  return isShifted ? Number(config["pad_token_id"] ?? 1) + 1 : 0;
+/** @throws {Error} its fields contradict each other. */
+function labelCountOf({ num_labels: given }: Json, { length }: readonly string[], root: string): unknown {
+  if (given === undefined || given === null || length === 0 || given === length) return length || given;
+  throw new Error(`${root}/config.json: num_labels is ${shown(given)}, and id2label has ${length}: make them agree.`);
 }
+
+/** @throws {Error} it is not a token's id. */
+function padIdOf({ pad_token_id: id, vocab_size: size }: Json, tokenizer: Json, root: string): number | undefined {
+  // Llama's configurations write -1 for none.
+  if (id === undefined || id === null || id === -1) return undefined;
+  const { vocab = {} } = (tokenizer["model"] ?? {}) as { readonly vocab?: object };
+  const { length: added = 0 } = (tokenizer["added_tokens"] ?? []) as readonly unknown[];
+  const tokens = Number.isInteger(size) ? (size as number) : Object.keys(vocab).length + added;
+  if (Number.isInteger(id) && (id as number) >= 0 && (id as number) < tokens) return id as number;
+  throw new Error(
+    `${root}/config.json: pad_token_id must be a token's id, an integer from 0 to ${tokens - 1}, got ${shown(id)}.`,
+  );
+}
+
+/** RoBERTa and its kin count positions from the padding id on. */
+function shiftOf(config: Json, padId = 1): number {
+  const isShifted = /roberta|camembert|mpnet|xmod|longformer|data2vec-text|ibert/u.test(String(config["model_type"]));
+  return isShifted ? padId + 1 : 0;
+}
+
+/** More is no limit, or a mistake. */
+const mostTokens = 1_000_000;
 
 /**
  * The smallest limit that the tokenizer, the model's positions and sentence-transformers allow; 512 where none is given.
+ * @throws {Error} one of them is no limit.
  */
-function maxTokensOf(config: Json, tokenizerConfig: Json, sentenceBert: Json, shift: number): number {
-  const positions = config["max_position_embeddings"];
-  const limits = [
-    typeof positions === "number" ? positions - shift : undefined,
-    tokenizerConfig["model_max_length"],
-    sentenceBert["max_seq_length"],
-  ].filter((limit): limit is number => typeof limit === "number" && limit >= 1 && limit <= 1_000_000);
-  return limits.length === 0 ? 512 : Math.min(...limits);
+function maxTokensOf(config: Json, tokenizerConfig: Json, sentenceBert: Json, root: string, shift: number): number {
+  const limitOf = (limit: unknown, from: number, to: number, where: string): number => {
+    if (limit === undefined || limit === null) return Infinity;
+    if (Number.isInteger(limit) && (limit as number) >= from && (limit as number) <= to) return limit as number;
+    const expected = to === Infinity ? `>= ${from}` : `from ${from} to ${to}`;
+    throw new Error(`${root}/${where} must be an integer ${expected}, got ${shown(limit)}.`);
+  };
+  const { max_position_embeddings: positions } = config;
+  // Tokenizers without a limit write 1e30.
+  const length = limitOf(tokenizerConfig["model_max_length"], 1, Infinity, "tokenizer_config.json: model_max_length");
+  const least = Math.min(
+    limitOf(positions, shift + 1, Infinity, "config.json: max_position_embeddings") - shift,
+    limitOf(sentenceBert["max_seq_length"], 1, mostTokens, "sentence_bert_config.json: max_seq_length"),
+    length > mostTokens ? Infinity : length,
+  );
+  return least === Infinity ? 512 : Math.min(least, mostTokens);
 }
+
+const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);

@@ -263,6 +263,7 @@ const activations = {
 };
 
 function scoresOf(logits: Float32Array, { task, activation }: FolderSettings): Partial<TextResult> {
+  if (task === "rerank" && logits.length !== 1) throw new Error(`The model gives ${logits.length} scores for 1 label.`);
   const scores = activations[activation](logits);
   return task === "rerank" ? { score: scores[0]!, logit: logits[0]! } : { scores, logits };
 }

@@ -2,7 +2,7 @@ import { selfTest, type SelfTest } from "sheaf/models";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { readFolder, type FolderOptions, type FolderSettings } from "./folder-settings.ts";
 import type { SessionSettings } from "../onnx/session.ts";
-import { loadTextModel, runTogether, type TextItem } from "./model.ts";
+import { loadTextModel, runTogether, type TextItem, type TextResult } from "./model.ts";
 
 export interface TextInspectionRequest extends SessionSettings, FolderOptions {
   readonly folder: string;
@@ -31,9 +31,7 @@ async function inspect({ folder, modelFile, pooling, ...session }: TextInspectio
         `${settings.modelPath}: ${model.graph.output} has a different length for each text; an embedding has one length`,
       );
     const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, session.maxBatchSize);
-    const scoreCount = first?.scores?.length ?? settings.labels.length;
-    if (settings.task === "classification" && scoreCount !== settings.labels.length)
-      throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
+    checkLengths(first, vectorLength, model.settings);
     return {
       settings: model.settings,
       vectorLength,
@@ -43,6 +41,21 @@ async function inspect({ folder, modelFile, pooling, ...session }: TextInspectio
   } finally {
     await model.session.release();
   }
+}
+
+/** @throws {Error} the graph gives other lengths than the folder's files say. */
+function checkLengths(
+  first: TextResult | undefined,
+  vectorLength: number,
+  { task, labels, dimensions = [] }: FolderSettings,
+): void {
+  const scores = first?.logits?.length ?? 0;
+  if (task === "classification" && scores !== labels.length)
+    throw new Error(`The model gives ${scores} scores for ${labels.length} labels.`);
+  if (dimensions === "any") return;
+  const longer = dimensions.find((length) => length > vectorLength);
+  if (task === "embedding" && longer !== undefined)
+    throw new Error(`The model gives vectors of ${vectorLength} numbers, and matryoshka_dimensions has ${longer}.`);
 }
 
 const worker: WorkerDefinition<TextInspectionRequest, TextInspection | Error> = defineWorker({
