@@ -54,6 +54,50 @@ test("an operator deletes a consumer while its worker is busy: every item is ans
   assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "any-interactive");
 });
 
+test(
+  "an operator changes a stream so that items vanish: it is taken back, and other changes are named",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const warnings: string[] = [];
+    const onWarning = (message: string): number => warnings.push(message);
+    const gate = new Gate();
+    const front = await rig.frontEnd<number, number>(queue, { onWarning });
+    await rig.worker(queue, gate.run, { maxBatchSize: 1 });
+    await front.ready();
+    const name = `SHEAF_${tokenOf(queue)}`;
+    const configOf = async (): Promise<any> => (await rig.api(`STREAM.INFO.${name}`)).config;
+    const own = await configOf();
+    const changed = {
+      ...own,
+      discard: "old",
+      discard_new_per_subject: false,
+      max_msgs: 5,
+      max_age: 3e10,
+      duplicate_window: 3e10,
+    };
+    assert.equal((await rig.api(`STREAM.UPDATE.${name}`, changed)).error, undefined);
+    await until(async () => (await configOf()).discard === "new", "it is taken back");
+    const kept = await configOf();
+    assert.deepEqual([kept.max_msgs, kept.discard_new_per_subject, kept.max_age], [-1, true, changed.max_age]);
+    const [others, rules] = [
+      /max_age is 30000000000, and not 60000000000, .* Start all/,
+      /discard is "old", and not "new"/,
+    ];
+    await until(() => [others, rules].every((said) => warnings.some((text) => said.test(text))), "it is told");
+    const answers = Array.from({ length: 20 }, (_, item) => front(item));
+    await until(async () => (await waiting(front)) === 20, "all are kept");
+    gate.open();
+    assert.deepEqual(
+      await Promise.all(answers),
+      Array.from({ length: 20 }, (_, item) => 2 * item),
+    );
+    assert.equal((await rig.api(`STREAM.UPDATE.${name}`, { ...kept, no_ack: true })).error, undefined);
+    await until(async () => !(await configOf()).no_ack, "items are confirmed again");
+    assert.equal(await front(1), 2);
+  },
+);
+
 test("a queue that the server refuses is reported, and one that it takes later is used", { skip }, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();

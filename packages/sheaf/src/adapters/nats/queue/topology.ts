@@ -84,7 +84,10 @@ export async function ensureQueue(
   mayUpdate: boolean,
 ): Promise<{ readonly identity: string; readonly consumers: Promise<unknown> }> {
   const names = namesOf(settings);
-  const identity = await ensureStream(settings, streamConfig(settings, names), mayUpdate);
+  const identity = await ensureStream(settings, streamConfig(settings, names), {
+    mayUpdate,
+    keepsRules: route === undefined,
+  });
   if (route === undefined) return { identity, consumers: Promise.resolve() };
   const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane));
   return { identity, consumers: Promise.all(consumers) };
@@ -92,7 +95,7 @@ export async function ensureQueue(
 
 /** Creates the stream of dead letters where it is missing. */
 export async function ensureDeadLetters(settings: QueueSettings): Promise<void> {
-  await ensureStream(settings, deadStreamConfig(settings, namesOf(settings)), false);
+  await ensureStream(settings, deadStreamConfig(settings, namesOf(settings)), {});
 }
 
 /**
@@ -107,7 +110,7 @@ const identityOf = ({ durability }: QueueSettings, { config, created = "" }: Str
 async function ensureStream(
   settings: QueueSettings,
   config: Config & { readonly name: string },
-  mayUpdate: boolean,
+  { mayUpdate = false, keepsRules = false }: { readonly mayUpdate?: boolean; readonly keepsRules?: boolean },
 ): Promise<string> {
   const info = await jetStream<StreamInfo>(settings, `STREAM.INFO.${config.name}`);
   if (info.error?.err_code === err.streamNotFound) {
@@ -115,19 +118,46 @@ async function ensureStream(
     const { error, ...made } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, described);
     if (error === undefined) return identityOf(settings, made);
     // Another side created it first.
-    if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
+    if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, {});
     throw roomless.has(error.err_code) ? withoutRoom(settings, config.name, error) : refused(config.name, error);
   }
   if (info.error !== undefined) throw refused(config.name, info.error);
-  if (info.config?.["sealed"] === true)
+  const { description, sealed } = info.config ?? {};
+  if (sealed === true)
     throw new NatsQueueError("UNAVAILABLE", `${config.name} is sealed, for good: delete it, and it is created again.`);
   // After an election every front end looks: an update would need the whole cluster's leader too.
-  if (mayUpdate && !isAsWanted(config, info.config)) {
-    const { description } = info.config ?? {};
-    const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, { ...config, description });
-    if (error !== undefined) throw refused(config.name, error);
-  }
+  if (mayUpdate && !isAsWanted(config, info.config)) await update(settings, { ...config, description });
+  else if (keepsRules) await keepRules(settings, config, info.config);
   return identityOf(settings, info);
+}
+
+async function update(settings: QueueSettings, config: Config & { readonly name: string }): Promise<void> {
+  const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, config);
+  if (error !== undefined) throw refused(config.name, error);
+}
+
+/**
+ * Takes back an operator's change of the rules that no front end has options for: with another one items vanish, or are never
+ * confirmed, and their callers wait for their deadline. Other changes may be those of another front end: they are named.
+ */
+async function keepRules(
+  settings: QueueSettings,
+  wanted: Config & { readonly name: string },
+  config: Config = {},
+): Promise<void> {
+  const { name } = wanted;
+  const changed = (rules: Config): string[] => Object.keys(rules).filter((rule) => !isAsWanted({ [rule]: rules[rule] }, config)); // prettier-ignore
+  const list = (rules: readonly string[]): string =>
+    rules
+      .map((rule) => `${rule} is ${JSON.stringify(config[rule])}, and not ${JSON.stringify(wanted[rule])}`)
+      .join(", ");
+  const broken = changed(streamRules);
+  const others = changed(wanted).filter((rule) => !broken.includes(rule));
+  const warn = (text: string): void => settings.warn(`sheaf: the queue ${settings.queue}: ${text}`);
+  if (others.length > 0) warn(`${name} was changed: ${list(others)}. Start all front ends with the same options.`);
+  if (broken.length === 0) return;
+  await update(settings, { ...config, ...streamRules, name });
+  warn(`${name} was changed: ${list(broken)}. This is taken back: it would lose items.`);
 }
 
 async function ensureConsumer(settings: QueueSettings, names: QueueNames, route: string, lane: string): Promise<void> {
@@ -176,16 +206,24 @@ export async function unlimitConsumers(settings: QueueSettings, consumers: reado
   }
 }
 
+/** The server leaves out what is false. */
 const isAsWanted = (wanted: Config, config: Config = {}): boolean =>
-  Object.entries(wanted).every(([name, value]) => JSON.stringify(value) === JSON.stringify(config[name]));
+  Object.entries(wanted).every(([name, value]) => JSON.stringify(value) === JSON.stringify(config[name] ?? false));
+
+/** What an item relies on: the queue refuses it, or keeps it until it is answered or too old. */
+const streamRules: Config = {
+  discard: "new",
+  discard_new_per_subject: true,
+  max_msgs: unlimited,
+  no_ack: false,
+};
 
 const streamConfig = (settings: QueueSettings, names: QueueNames): Config & { readonly name: string } => ({
   name: names.stream,
   subjects: [names.lane("*", "*")],
   retention: "workqueue",
   storage: storageOf(settings),
-  discard: "new",
-  discard_new_per_subject: true,
+  ...streamRules,
   max_msgs_per_subject: settings.maxQueueSize,
   max_bytes: settings.maxQueueBytes,
   max_age: nanos(settings.maxAgeMs),
