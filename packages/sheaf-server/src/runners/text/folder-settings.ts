@@ -325,9 +325,9 @@ function labelCountOf({ num_labels: given }: Json, { length }: readonly string[]
 function padIdOf({ pad_token_id: id, vocab_size: size }: Json, tokenizer: Json, root: string): number | undefined {
   // Llama's configurations write -1 for none.
   if (id === undefined || id === null || id === -1) return undefined;
-  const { vocab = {} } = (tokenizer["model"] ?? {}) as { readonly vocab?: object };
-  const { length: added = 0 } = (tokenizer["added_tokens"] ?? []) as readonly unknown[];
-  const tokens = Number.isInteger(size) ? (size as number) : Object.keys(vocab).length + added;
+  const { vocab } = (tokenizer["model"] ?? {}) as { readonly vocab?: object };
+  const added = (tokenizer["added_tokens"] ?? []) as readonly unknown[];
+  const tokens = Number.isInteger(size) ? (size as number) : Object.keys(vocab ?? {}).length + added.length;
   if (Number.isInteger(id) && (id as number) >= 0 && (id as number) < tokens) return id as number;
   throw new Error(
     `${root}/config.json: pad_token_id must be a token's id, an integer from 0 to ${tokens - 1}, got ${shown(id)}.`,
