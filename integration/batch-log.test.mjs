@@ -35,6 +35,7 @@ describe("on PGlite", () => {
       { name: "failing" },
     );
     log.watch(failing);
+    const startedAt = Date.now();
     await batcher.many(Array.from({ length: 95 }, (_, i) => i));
     await assert.rejects(failing(1), /down/);
     await log.flush();
@@ -49,7 +50,7 @@ describe("on PGlite", () => {
       assert.equal(rows[i].processing_time_ms, record.runMs);
       assert.deepEqual([rows[i].reason, rows[i].outcome, rows[i].error_code], [record.reason, "ok", null]);
       assert.deepEqual([rows[i].failed_items, rows[i].extra_runs], [0, 0]);
-      assert.ok(Math.abs(Date.now() - rows[i].created_at) < 60_000);
+      assert.ok(rows[i].created_at >= startedAt && rows[i].created_at <= Date.now());
     });
     const last = rows.at(-1);
     assert.deepEqual(

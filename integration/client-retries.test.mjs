@@ -27,27 +27,6 @@ for (const [name, { run, skip = false }] of Object.entries(clients))
     assert.ok((await refused()) > 0);
   });
 
-test(
-  "openai for Python: 400 calls at once on a queue of 64 are all answered, with its two retries",
-  { skip: skipWithoutPython },
-  async (t) => {
-    const number = {
-      ...numbers,
-      // 40 ms a batch of 8: the queue takes 320 ms.
-      run: (texts) => new Promise((resolve) => setTimeout(() => resolve(texts.map(vectorOf)), 40)),
-      warmUpItem: "1",
-    };
-    const settings = { port: 0, logLevel: "silent", maxBatchSize: 8, queueMaxSize: 64 };
-    const server = await createServer({ models: [number], settings });
-    t.after(() => server.close());
-    const url = await server.listen();
-    await server.ready();
-    const many = Array.from({ length: 400 }, (_, i) => String(i));
-    const { replies } = await runPython("openai_crowd_client.py", [`${url}/v1`], { ...given, many });
-    assert.deepEqual(replies[0], many.map((text) => [...vectorOf(text)])); // prettier-ignore
-  },
-);
-
 const vectorOf = (text) => Float32Array.of(Number(text), Number(text) ** 2);
 const numbers = { name: "number", input: { kind: "text" }, output: { kind: "vector", length: 2 } };
 

@@ -49,12 +49,14 @@ test(
     const [near, far] = [await open(), await open()];
     t.after(() => Promise.all([near.close(), far.close()]));
     const warnings = [];
-    const front = natsFrontEnd({ connection: near, headers, queue: "full", onWarning: (text) => warnings.push(text) });
+    const onWarning = (text) => warnings.push(text);
+    const patient = { timeoutMs: 600_000, maxAgeMs: 600_000 };
+    const front = natsFrontEnd({ connection: near, headers, queue: "full", onWarning, ...patient });
     let run = () => undefined;
     const hasRoom = new Promise((resolve) => (run = resolve));
     const worker = natsWorker(
       createBatcher(async (texts) => (await hasRoom, texts.map(({ length }) => length)), { maxBatchSize: 1 }),
-      { connection: far, headers, queue: "full" },
+      { connection: far, headers, queue: "full", maxAgeMs: 600_000 },
     );
     t.after(() => worker.drain({ graceMs: 0 }));
     t.after(() => front.close({ graceMs: 0 }));

@@ -13,6 +13,7 @@ import { connect } from "@nats-io/transport-node";
 import { Redis } from "ioredis";
 import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
 import { skipWithoutRedis, startRedis } from "./lib/redis.mjs";
+import { untilTrue } from "./lib/until.mjs";
 
 const count = Number(process.env.MESSAGES ?? 1500);
 const rounds = Number(process.env.ROUNDS ?? 1);
@@ -173,10 +174,7 @@ for (const [example, open, skip] of [
     await broker.restart();
     // By what was done: a nats-server that was killed may keep messages that it counts as acknowledged.
     const done = async () => new Set((await readFile(doneFile, "utf8")).match(/ \d+ (?=\d+$)/gm)).size;
-    for (let tries = 0; (await done()) < 1500; tries++) {
-      assert.ok(tries < 600, `${await done()} of 1500 messages are done`);
-      await sleep(50);
-    }
+    await untilTrue(async () => (await done()) === 1500);
     child.kill("SIGTERM");
     assert.deepEqual(await once(child, "exit"), [0, null]);
   });

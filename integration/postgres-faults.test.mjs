@@ -208,7 +208,7 @@ function suite(name, open) {
     try {
       await withObserver(async (query) => {
         await query("BEGIN; LOCK TABLE items IN EXCLUSIVE MODE");
-        const insert = insertBatcher(patient.client, { table: "items", runTimeoutMs: 5000 });
+        const insert = insertBatcher(patient.client, { table: "items", runTimeoutMs: 600_000 });
         await assert.rejects(insert({ id: 5 }), { code: "57014" });
         await query("ROLLBACK");
         assert.deepEqual(await query("SELECT id FROM items WHERE id = 5"), []);

@@ -86,8 +86,7 @@ const note = (seen) => {
 };
 if (!isCluster) {
   if ("a full queue".includes(only)) await fullQueue({ report: note });
-  for (const isolation of ["process", "thread"])
-    if ("poison".includes(only)) await poison({ isolation, ackWaitMs, report: note });
+  for (const isolation of ["process", "thread"]) if ("poison".includes(only)) await poison({ isolation, report: note });
   if ("poison under load".includes(only)) await poisonUnderLoad({ rate: Math.min(rate, 50), report: note });
 }
 

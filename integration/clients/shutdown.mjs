@@ -21,7 +21,7 @@ async function caller(number) {
     const id = `node-${number}-${i}`;
     outcomes[id] = outcome = await call(id);
     // Every other caller leaves its connection idle now and then.
-    if (number % 2 === 1) await new Promise((resolve) => setTimeout(resolve, Math.random() * pauseMs));
+    if (number % 2 === 1) await new Promise((resolve) => setTimeout(resolve, (7 * i) % pauseMs));
   }
 }
 

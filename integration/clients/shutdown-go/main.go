@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand"
 	"net/http"
 	"os"
 	"strings"
@@ -61,7 +60,7 @@ func main() {
 				lock.Unlock()
 				// Every other caller leaves its connection idle now and then.
 				if number%2 == 1 {
-					time.Sleep(time.Duration(rand.Float64()*given.PauseMs*1e3) * time.Microsecond)
+					time.Sleep(time.Duration(7*i%int(given.PauseMs)) * time.Millisecond)
 				}
 			}
 		})

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createBatcher } from "../../dist/index.js";
 import type { Command } from "./probe-worker.js";
@@ -26,6 +26,27 @@ const poisons: Record<KindOfWorker, readonly (readonly [Command["do"], number])[
     ["abort-process", 4],
   ],
 };
+
+/** A run is over its time when the test says so, and any later one never on a machine that is busy. */
+function endingWhenTold(): { readonly runTimeoutMs: number; readonly clock: ReturnType<typeof patientFrom> } {
+  const runTimeoutMs = 25_000;
+  return { runTimeoutMs, clock: patientFrom(runTimeoutMs) };
+}
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-blocked-"));
+process.on("exit", () => rmSync(folder, { recursive: true }));
+let blocks = 0;
+
+/** Hangs until `unblock`, at the end of the test at the latest: a thread that hung forever would keep this process alive. */
+function blocked(t: TestContext, key?: string): Command & { do: "block" } {
+  const block = { do: "block", until: join(folder, String(++blocks)), ...(key !== undefined && { key }) } as const;
+  t.after(() => unblock(block));
+  return block;
+}
+
+function unblock({ until }: { until: string }): void {
+  writeFileSync(until, "");
+}
 
 for (const kind of ["thread", "process"] as const) {
   describe(`in a ${kind}`, { concurrency: false }, () => {
@@ -114,7 +135,7 @@ for (const kind of ["thread", "process"] as const) {
         await new Promise((resolve) => setImmediate(resolve));
       }
       const { restartInMs, error } = executor.outage!;
-      assert.ok(restartInMs > 0 && restartInMs <= 6400, `${restartInMs}`);
+      assert.ok(restartInMs >= 3200 && restartInMs <= 6400, `${restartInMs}`);
       const message =
         /no worker is left; they crashed more than 5 times, less than 60 s apart\. The next one starts in \d s\. The last crash: .*ended/;
       assert.match(error.message, message);
@@ -134,14 +155,16 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("a hang costs its own batch RUN_TIMEOUT; the next is served by another instance", async () => {
-      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 3000 });
+    test("a hang costs its own batch RUN_TIMEOUT; the next is served by another instance", async (t) => {
+      const { runTimeoutMs, clock } = endingWhenTold();
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs, clock });
       const events: string[] = [];
       executor.onInstance(({ instance, why }) => why !== undefined && events.push(`${instance.id}: ${why}`));
       const [before] = executor.instances();
-      // A thread that spins forever would keep this test run alive: it spins until well after the timeout.
-      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 5000 };
-      await assert.rejects(call(hang), { code: "RUN_TIMEOUT" });
+      const hung = assert.rejects(call(blocked(t)), { code: "RUN_TIMEOUT" });
+      await until(executor, "busy");
+      clock.letGo();
+      await hung;
       assert.equal(await call(double(2)), 4);
       const serving = executor.instances().filter(({ role }) => role === "serving");
       assert.equal(serving.length, 1);
@@ -150,14 +173,16 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("a hang whose caller has gone before the timeout costs its instance too: the next is served by another", async () => {
-      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 2000 });
+    test("a hang whose caller has gone before the timeout costs its instance too: the next is served by another", async (t) => {
+      const { runTimeoutMs, clock } = endingWhenTold();
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs, clock });
       const [before] = executor.instances();
-      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 4000 };
       const controller = new AbortController();
-      const gone = call(hang, { signal: controller.signal });
-      setTimeout(() => controller.abort(new Error("gone")), 100);
+      const gone = call(blocked(t), { signal: controller.signal });
+      await until(executor, "busy");
+      controller.abort(new Error("gone"));
       await assert.rejects(gone, /gone/);
+      clock.letGo();
       assert.equal(await call(double(2), { timeoutMs: 30_000 }), 4);
       const serving = executor.instances().filter(({ role }) => role === "serving");
       assert.notEqual(serving[0]!.id, before!.id);
@@ -168,7 +193,8 @@ for (const kind of ["thread", "process"] as const) {
       const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 1 });
       const controller = new AbortController();
       const gone = call({ do: "exit-later", ms: 300 }, { signal: controller.signal });
-      setTimeout(() => controller.abort(new Error("gone")), 100);
+      await until(executor, "busy");
+      controller.abort(new Error("gone"));
       await assert.rejects(gone, /gone/);
       assert.equal(await call(double(2)), 4);
       assert.equal(executor.restarts, 1);
@@ -191,26 +217,31 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("a hung run keeps its orderKey blocked until it has ended; other keys are served meanwhile", async () => {
+    test("a hung run keeps its orderKey blocked until it has ended; other keys are served meanwhile", async (t) => {
+      const { runTimeoutMs, clock } = endingWhenTold();
       const { executor, call } = await setUp(
         kind,
         { clock: impatient },
-        { maxBatchSize: 1, runTimeoutMs: 1500, orderKey: (item) => ("key" in item ? item.key : undefined) },
+        { maxBatchSize: 1, runTimeoutMs, clock, orderKey: (item) => ("key" in item ? item.key : undefined) },
       );
       const ended: string[] = [];
       executor.onInstance(({ instance: { id, state } }) => state === "dead" && ended.push(`instance ${id}`));
-      const hung = call({ do: "spin", ms: 4000, key: "a" });
+      const block = blocked(t, "a");
+      const hung = call(block);
       // A hung thread alone does not keep a program alive; a deadline does.
       const next = call({ do: "double", n: 1, key: "a" }, { timeoutMs: 60_000 });
       const isNext = next.then(() => ended.push("next of its key"));
+      await until(executor, "busy");
+      clock.letGo();
       await assert.rejects(hung, { code: "RUN_TIMEOUT" });
       assert.equal(await call({ do: "double", n: 2, key: "b" }), 4);
+      unblock(block);
       await isNext;
       assert.deepEqual(ended.slice(0, 2), ["instance 1", "next of its key"]);
       await call.close();
     });
 
-    test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async () => {
+    test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async (t) => {
       const { call } = await setUp(
         kind,
         { data: { loadMs: 3500 }, onWorkerCrash: "fail" },
@@ -219,10 +250,7 @@ for (const kind of ["thread", "process"] as const) {
       await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
       assert.equal(await call(double(1)), 2);
       // The second goes ahead to the instance that the first hangs in.
-      const [hung, behind] = await call.settle([
-        { do: "spin", ms: 10_000 },
-        { do: "wait", ms: 400 },
-      ]);
+      const [hung, behind] = await call.settle([blocked(t), { do: "wait", ms: 400 }]);
       assert.equal((hung as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
       assert.deepEqual(behind, { status: "fulfilled", value: "waited" });
       assert.equal(call.stats().abandonedRuns, 1);
@@ -247,13 +275,17 @@ for (const kind of ["thread", "process"] as const) {
 
     // A hung process is killed.
     if (kind === "thread") {
-      test("close() does not wait for a hung thread beside instances that end", async () => {
+      test("close() does not wait for a hung thread beside instances that end", async (t) => {
+        const { runTimeoutMs, clock } = endingWhenTold();
         const { executor, call } = await setUp(
           kind,
           { instances: 2, closeTimeoutMs: 100_000 },
-          { maxBatchSize: 1, runTimeoutMs: 2000 },
+          { maxBatchSize: 1, runTimeoutMs, clock },
         );
-        await assert.rejects(call({ do: "spin", ms: 8000 }), { code: "RUN_TIMEOUT" });
+        const hung = assert.rejects(call(blocked(t)), { code: "RUN_TIMEOUT" });
+        await until(executor, "busy");
+        clock.letGo();
+        await hung;
         assert.equal(await call(double(1)), 2);
         await executor.close();
         assert.deepEqual(

@@ -1,4 +1,4 @@
-import { appendFileSync, statSync } from "node:fs";
+import { appendFileSync, existsSync, statSync } from "node:fs";
 import { defineWorker } from "../../dist/node/index.js";
 
 /** What the probe does with an item. */
@@ -10,7 +10,8 @@ export type Command =
   | { do: "throw"; message: string }
   | { do: "wait"; ms: number }
   | { do: "until-abort" }
-  | { do: "spin"; ms: number; key?: string }
+  | { do: "spin"; ms: number }
+  | { do: "block"; until: string; key?: string }
   | { do: "exit"; afterMs?: number; ifFirst?: true }
   | { do: "exit-later"; ms: number }
   | { do: "uncaught" }
@@ -85,6 +86,12 @@ async function obey(
       const endAt = performance.now() + item.ms;
       while (performance.now() < endAt);
       return "spun";
+    }
+    case "block": {
+      // Nothing else runs here until that file is there.
+      const cell = new Int32Array(new SharedArrayBuffer(4));
+      while (!existsSync(item.until)) Atomics.wait(cell, 0, 0, 5);
+      return "unblocked";
     }
     case "exit":
       if (item.ifFirst && context.attempt > 1) return "survived";

@@ -63,12 +63,12 @@ export function withoutPauses(): typeof impatient {
   };
 }
 
-/** As `impatient`, but pauses of `fromMs` to 30 s last until they are let go; later ones do not. */
+/** As `impatient`, but no time passes by itself, and pauses of `fromMs` to 30 s last until they are let go; later ones do not. */
 export function patientFrom(fromMs: number): typeof impatient & { readonly held: number; letGo(): void } {
   const held = new Set<() => void>();
   let isPatient = true;
   return {
-    now: impatient.now,
+    now: () => 0,
     after(delayMs, callback) {
       if (!isPatient || delayMs < fromMs || delayMs > 30_000) return impatient.after(delayMs, callback);
       held.add(callback);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { BatcherError } from "../../../dist/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 
@@ -160,8 +159,8 @@ test(
       const [, { pending, ackPending }] = (await front.figures()) as [unknown, { pending: number; ackPending: number }];
       return pending + ackPending === 20;
     }, "all are accepted");
-    // The queue's word about the last of them may still be on its way.
-    await sleep(100);
+    // The queue's word about the last of them comes before the answer to a later question.
+    await until(async () => (await front.figures()).length > 0, "it has come");
     await rig.nats.kill();
     await until(() => !front.isConnected, "the cut is seen");
     await assert.rejects(front(99), { code: "UNAVAILABLE", message: /down/ });

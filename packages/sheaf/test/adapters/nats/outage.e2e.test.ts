@@ -15,7 +15,7 @@ const double = async (items: number[]): Promise<number[]> => items.map((item) =>
 
 test("calls that come while NATS restarts are held, and answered when it is back", { skip }, async () => {
   const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
+  const front = await rig.frontEnd<number, number>(queue, { holdMs: 60_000, timeoutMs: 60_000 });
   const { worker } = await rig.worker(queue, double);
   await front.ready();
   await rig.nats.kill();
@@ -40,7 +40,7 @@ test(
   { skip: skipHere },
   async () => {
     const queue = rig.newQueue();
-    const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
+    const front = await rig.frontEnd<number, number>(queue, { holdMs: 60_000, timeoutMs: 60_000 });
     const strict = await rig.frontEnd<number, number>(queue, { holdMs: 0 });
     const { worker } = await rig.worker(queue, double);
     await Promise.all([front.ready(), strict.ready()]);

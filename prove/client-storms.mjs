@@ -1,10 +1,13 @@
-// Clients with the patience and the retries of openai's, and KServe's own over gRPC, through a surge of three times the load:
-// their retries must not keep the server busy with requests that nobody waits for, once the surge is over.
+/**
+ * `npm run prove -- client-storms`: clients with the patience and the retries of openai's, and KServe's own over gRPC, through a
+ * surge of three times the load: their retries must not keep the server busy with requests that nobody waits for, once the surge
+ * is over. And a crowd on a short queue, which is answered with two retries each. It measures: a busy machine may fail it.
+ */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { createServer } from "../packages/sheaf-server/dist/index.js";
-import { runProgram, runPython } from "./lib/programs.mjs";
-import { skipWithoutPython } from "./lib/python.mjs";
+import { runProgram, runPython } from "../integration/lib/programs.mjs";
+import { skipWithoutPython } from "../integration/lib/python.mjs";
 
 /** A run takes this long for up to `batch` items: the machine's own speed plays no part. */
 const runMs = 300;
@@ -41,6 +44,30 @@ suite("after a surge", { concurrency: 3 }, () => {
         assert.ok(after.reduce((sum, share) => sum + share, 0) / after.length >= 0.5, shares.join(" "));
       });
 });
+
+test(
+  "openai for Python: 400 calls at once on a queue of 64 are all answered, with its two retries",
+  { skip: skipWithoutPython },
+  async (t) => {
+    const vectorOf = (text) => Float32Array.of(Number(text), Number(text) ** 2);
+    const number = {
+      name: "number",
+      input: { kind: "text" },
+      output: { kind: "vector", length: 2 },
+      // 40 ms a batch of 8: the queue takes 320 ms.
+      run: (texts) => new Promise((resolve) => setTimeout(() => resolve(texts.map(vectorOf)), 40)),
+      warmUpItem: "1",
+    };
+    const settings = { port: 0, logLevel: "silent", maxBatchSize: 8, queueMaxSize: 64 };
+    const server = await createServer({ models: [number], settings });
+    t.after(() => server.close());
+    const url = await server.listen();
+    await server.ready();
+    const many = Array.from({ length: 400 }, (_, i) => String(i));
+    const { replies } = await runPython("openai_crowd_client.py", [`${url}/v1`], { model: "number", texts: [], many });
+    assert.deepEqual(replies[0], many.map((text) => [...vectorOf(text)])); // prettier-ignore
+  },
+);
 
 /** Answers ÷ operations, by the second in which these began. A machine that stood still meanwhile gets two more chances. */
 async function answeredThrough(t, run) {
