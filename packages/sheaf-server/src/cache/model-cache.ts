@@ -26,6 +26,7 @@ interface ModelCacheOptions extends Partial<CachePart> {
 
 interface Look {
   readonly key: string;
+  readonly owner: object | undefined;
   readonly askedAtMs: number;
   readonly kept: Served | undefined;
 }
@@ -143,7 +144,7 @@ export class ModelCache implements CachePart {
     const askedAtMs = clock.now();
     this.#followVersion();
     const key = this.#newKeyOf(item, apiKey);
-    const kept = this.store.find(key);
+    const kept = this.store.find(key, apiKey);
     const tookMs = clock.now() - askedAtMs;
     const { counts } = this;
     if (kept === undefined) {
@@ -154,7 +155,7 @@ export class ModelCache implements CachePart {
       counts.hitMs += tookMs;
       counts.savedRuns += kept.runShare;
     }
-    return { key, askedAtMs, kept: kept?.served };
+    return { key, owner: apiKey, askedAtMs, kept: kept?.served };
   }
 
   #followVersion(): void {
@@ -166,10 +167,11 @@ export class ModelCache implements CachePart {
     this.store.removeAll(this.counts);
   }
 
-  #keep({ key, askedAtMs }: Look, served: Served): void {
+  #keep({ key, owner, askedAtMs }: Look, served: Served): void {
     const { counts, ttlMs } = this;
     // Of several calls that shared a run the first keeps its result. Its age counts from its call: a list has the results
     // of all its items only with the last of them.
-    if (!this.#isClosed && !this.store.has(key)) this.store.keep(key, served, { counts, ttlMs, askedAtMs });
+    if (!this.#isClosed && !this.store.has(key, owner))
+      this.store.keep(key, served, { owner, counts, ttlMs, askedAtMs });
   }
 }

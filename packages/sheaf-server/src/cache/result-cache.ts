@@ -13,6 +13,8 @@ export interface Kept {
 }
 
 export interface KeepOptions {
+  /** Whose result it is: an API key, or undefined for all without one. */
+  readonly owner: object | undefined;
   readonly counts: CacheCounts;
   /** Default: it does not age. */
   readonly ttlMs?: number | undefined;
@@ -30,27 +32,32 @@ export interface ResultCacheOptions {
   readonly clock?: { now(): number } | undefined;
 }
 
-/** Results of all models of a server in one bounded store: those that were not asked for the longest go first. */
+/** The results of one owner. */
+interface Part {
+  readonly kept: LRUCache<string, Kept>;
+  usedAtMs: number;
+}
+
+/** An owner that has asked for nothing for this long makes room before any other. */
+const idleMs = 60_000;
+
+/** No result takes more than this part of the store, or 16 KiB in a small one. */
+const [largestPart, alwaysKeptBytes] = [1 / 100, 16_384];
+
+/**
+ * Results of all models of a server in one bounded store. Where it is full, the owner with the most makes room, by what it has not
+ * asked for the longest: nobody pushes out what others use.
+ */
 export class ResultCache {
   readonly maxBytes: number;
   readonly clock: { now(): number };
-  readonly #kept: LRUCache<string, Kept>;
+  readonly #owners = new Map<object | undefined, Part>();
+  #bytes = 0;
   #parts = 0;
 
   constructor({ maxBytes, clock = performance }: ResultCacheOptions) {
     this.maxBytes = maxBytes;
     this.clock = clock;
-    this.#kept = new LRUCache({
-      maxSize: maxBytes,
-      // A timer for each millisecond in which something was asked for costs more than the clock.
-      ttlResolution: 0,
-      perf: clock,
-      dispose: ({ bytes, counts }, _key, reason) => {
-        counts.items--;
-        counts.bytes -= bytes;
-        if (reason === "evict") counts.evictions++;
-      },
-    });
   }
 
   /** A name that no other part of the cache has, and no later one will. */
@@ -58,32 +65,67 @@ export class ResultCache {
     return String(this.#parts++);
   }
 
-  find(key: string): Kept | undefined {
-    return this.#kept.get(key);
+  find(key: string, owner: object | undefined): Kept | undefined {
+    const part = this.#owners.get(owner);
+    if (part === undefined) return undefined;
+    part.usedAtMs = this.clock.now();
+    return part.kept.get(key);
   }
 
-  has(key: string): boolean {
-    return this.#kept.has(key);
+  has(key: string, owner: object | undefined): boolean {
+    return this.#owners.get(owner)?.kept.has(key) === true;
   }
 
   /** Keeps a copy of a result, if it fits in and can be copied; its age counts from `askedAtMs`. */
-  keep(key: string, { value, batchSize }: Served, { counts, ttlMs = 0, askedAtMs }: KeepOptions): void {
+  keep(key: string, { value, batchSize }: Served, { owner, counts, ttlMs = 0, askedAtMs }: KeepOptions): void {
     const copy = copyOfResult(value);
     if (copy === undefined) return;
     const bytes = entryBytes + copy.bytes;
-    if (bytes > this.maxBytes) return;
+    if (bytes > Math.min(this.maxBytes, Math.max(alwaysKeptBytes, this.maxBytes * largestPart))) return;
+    const part = this.#owners.get(owner) ?? this.#newPart();
+    while (this.#bytes + bytes > this.maxBytes) this.#makeRoom();
     counts.items++;
     counts.bytes += bytes;
     const served = { value: copy.value, queueMs: 0, runMs: 0, batchSize: 0 };
     const kept = { served, runShare: 1 / batchSize, bytes, counts };
-    this.#kept.set(key, kept, { size: bytes, ttl: ttlMs, start: askedAtMs });
+    part.kept.set(key, kept, { size: bytes, ttl: ttlMs, start: askedAtMs });
+    this.#bytes += bytes;
+    this.#owners.set(owner, part);
+  }
+
+  #newPart(): Part {
+    const kept = new LRUCache<string, Kept>({
+      maxSize: this.maxBytes,
+      // A timer for each millisecond in which something was asked for costs more than the clock.
+      ttlResolution: 0,
+      perf: this.clock,
+      dispose: ({ bytes, counts }, _key, reason) => {
+        this.#bytes -= bytes;
+        counts.items--;
+        counts.bytes -= bytes;
+        if (reason === "evict") counts.evictions++;
+      },
+    });
+    return { kept, usedAtMs: this.clock.now() };
+  }
+
+  /** Drops one result: of the owner that has been idle for longest, or else of the one with the most. */
+  #makeRoom(): void {
+    for (const [owner, { kept }] of this.#owners) if (kept.size === 0) this.#owners.delete(owner);
+    const parts = [...this.#owners.values()];
+    const idlest = parts.reduce((a, b) => (b.usedAtMs < a.usedAtMs ? b : a));
+    const isIdle = this.clock.now() - idlest.usedAtMs > idleMs;
+    const from = isIdle ? idlest : parts.reduce((a, b) => (b.kept.calculatedSize > a.kept.calculatedSize ? b : a));
+    from.kept.pop();
   }
 
   /** Removes all that was kept with these counts. */
   removeAll(counts: CacheCounts): void {
-    // Entries that are too old are not listed.
-    this.#kept.purgeStale();
-    const keys = [...this.#kept.entries()].filter(([, kept]) => kept.counts === counts).map(([key]) => key);
-    for (const key of keys) this.#kept.delete(key);
+    for (const { kept } of this.#owners.values()) {
+      // Entries that are too old are not listed.
+      kept.purgeStale();
+      const keys = [...kept.entries()].filter(([, one]) => one.counts === counts).map(([key]) => key);
+      for (const key of keys) kept.delete(key);
+    }
   }
 }

@@ -28,7 +28,7 @@ export interface DashboardOptions {
    */
   readonly links?: readonly Link[] | undefined;
   /**
-   * Most viewers at once; one more takes the place of one that does not read, or of the oldest.
+   * Most viewers at once; one more takes the place of one that does not read, or of the oldest of the address that has the most.
    * @default 32
    */
   readonly maxViewers?: number | undefined;
@@ -76,9 +76,9 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
   for (const [name, asset] of assets)
     app.get(`/dashboard/${name}`, hidden, (request, reply) => sendAsset(request, reply, asset));
   // A HEAD would hold a place and read nothing.
-  app.get(pageEventsPath, { ...hidden, exposeHeadRoute: false }, (_request, reply) => {
+  app.get(pageEventsPath, { ...hidden, exposeHeadRoute: false }, (request, reply) => {
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
-    return reply.send(streams.open());
+    return reply.send(streams.open(request.ip));
   });
   // The last tick gives viewers the reason why their streams end.
   app.addHook("preClose", (done) => {

@@ -3,10 +3,12 @@ import type { Ticks } from "./ticks.ts";
 
 /**
  * Sends every tick to every open stream as server-sent events. A reader that is too slow misses ticks. Where `most` are
- * open, a new one takes the place of one that is not read, or of the oldest: nobody keeps others out by staying.
+ * open, a new one takes the place of one that is not read, or of the oldest of the address with the most: nobody keeps others
+ * out by staying, or by opening many.
  */
 export class Streams {
-  readonly #streams = new Set<PassThrough>();
+  /** With the address of each reader; the oldest first. */
+  readonly #streams = new Map<PassThrough, string>();
   readonly #unsubscribe: () => void;
   readonly #ticks: Ticks;
   readonly #greet: () => unknown;
@@ -31,16 +33,16 @@ export class Streams {
   }
 
   #send(text: string): void {
-    for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
+    for (const stream of this.#streams.keys()) if (!stream.writableNeedDrain) stream.write(text);
   }
 
   /** A stream that ends when its reader goes, or with `close`. */
-  open(): PassThrough {
+  open(address: string): PassThrough {
     if (this.#streams.size >= this.#most) this.#evict();
     this.#ticks.refresh();
     this.#hello ??= event("hello", this.#greet());
     const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
-    this.#streams.add(stream);
+    this.#streams.set(stream, address);
     stream.once("close", () => this.#streams.delete(stream));
     // How long a browser's own EventSource waits before it comes back.
     stream.write(`retry: 1000\n\n${this.#hello}`);
@@ -48,16 +50,20 @@ export class Streams {
   }
 
   #evict(): void {
-    const [oldest] = this.#streams;
-    const unread = [...this.#streams].find((stream) => stream.writableNeedDrain);
-    this.#streams.delete(unread ?? oldest!);
-    if (unread === undefined) oldest!.end(event("evicted", { most: this.#most }));
+    const streams = [...this.#streams.keys()];
+    const unread = streams.find((stream) => stream.writableNeedDrain);
+    const counts = new Map<string, number>();
+    for (const address of this.#streams.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    const oldest = streams.find((stream) => counts.get(this.#streams.get(stream)!) === most)!;
+    this.#streams.delete(unread ?? oldest);
+    if (unread === undefined) oldest.end(event("evicted", { most: this.#most }));
     else unread.destroy();
   }
 
   close(): void {
     this.#unsubscribe();
-    for (const stream of this.#streams) stream.end();
+    for (const stream of this.#streams.keys()) stream.end();
     this.#streams.clear();
   }
 }

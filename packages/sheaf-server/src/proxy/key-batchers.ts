@@ -16,6 +16,9 @@ import type { Caller } from "../tenants/caller.ts";
  */
 const maxKeyBatchers = 200;
 
+/** New keys and models of one caller. */
+const mostOpenedPerS = 30;
+
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
 export class KeyBatchers implements DashboardBatcher {
   readonly name = "upstream";
@@ -27,6 +30,8 @@ export class KeyBatchers implements DashboardBatcher {
   /** In order of use, the least recent first. */
   readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
+  /** How many each caller has opened in a second; callers without a key are one. */
+  readonly #opened = new WeakMap<object, { count: number; fromMs: number }>();
   /** Counts of batchers that are gone. */
   #gone: BatcherStats[] = [];
   #closing: Promise<boolean> | undefined;
@@ -77,6 +82,7 @@ export class KeyBatchers implements DashboardBatcher {
   #open(model: string, caller: Caller | undefined): KeyBatcher {
     // A tenant of a key may be made up; its key is not.
     const opener = caller?.key ?? caller?.tenant;
+    this.#checkPace(opener ?? this);
     if (opener !== undefined) this.#checkShare(opener);
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
     const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(model), opener);
@@ -93,6 +99,15 @@ export class KeyBatchers implements DashboardBatcher {
     // would cost milliseconds, as often as someone sends a new key.
     const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];
     return new ModelCache(this.#store, { ...this.cache, contentOf });
+  }
+
+  /** A new batcher costs as much as some 20 requests: a new name in each request would make others wait. */
+  #checkPace(opener: object): void {
+    const nowMs = performance.now();
+    const known = this.#opened.get(opener);
+    const opened = known !== undefined && nowMs - known.fromMs < 1000 ? known : { count: 0, fromMs: nowMs };
+    this.#opened.set(opener, opened);
+    if (++opened.count > mostOpenedPerS) throw full(`this caller asked for ${mostOpenedPerS} new models in a second`);
   }
 
   /**

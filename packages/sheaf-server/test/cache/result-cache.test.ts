@@ -175,3 +175,32 @@ test("0 and -0 have keys of their own while one of them runs, and a failed run l
   item.value = 2;
   assert.equal(cache.keyOf(item), cache.keyOf({ value: 2 }));
 });
+
+test("an owner that keeps more and more takes no room from one that has less, until that one asks for nothing", async () => {
+  const now = { nowMs: 0, now: () => now.nowMs };
+  const cache = new ModelCache(new ResultCache({ maxBytes: 100_000, clock: now }));
+  const [greedy, modest] = [{}, {}];
+  const ask = async (item: string, key: object): Promise<boolean> => {
+    let isHit = true;
+    await cache.infer(item, { caller: { key } }, async () => ((isHit = false), served(new Float32Array(250))));
+    return isHit;
+  };
+  const hits = async (): Promise<number> => {
+    let count = 0;
+    for (let i = 0; i < 20; i++) if (await ask(`m${i}`, modest)) count++;
+    return count;
+  };
+  await hits();
+  for (let i = 0; i < 500; i++) await ask(`g${i}`, greedy);
+  assert.equal(await hits(), 20);
+  now.nowMs += 61_000;
+  for (let i = 0; i < 500; i++) await ask(`h${i}`, greedy);
+  assert.equal(await hits(), 0);
+});
+
+test("no result takes more than a hundredth of a large cache", async () => {
+  const cache = new ModelCache(new ResultCache({ maxBytes: 50_000_000, clock }));
+  await cache.infer("large", {}, async () => served("x".repeat(1_000_000)));
+  await cache.infer("usual", {}, async () => served("x".repeat(100_000)));
+  assert.equal(cache.counts.items, 1);
+});

@@ -82,15 +82,28 @@ test("a viewer that does not read leaves its place before one that does", async 
   const ticks = { onChange: () => undefined, subscribe: () => () => undefined, refresh: () => undefined };
   // More than a stream keeps for its reader.
   const streams = new Streams(ticks as unknown as Ticks, () => "x".repeat(2_000_000), 2);
-  const reading = streams.open();
+  const reading = streams.open("a");
   reading.resume();
   await once(reading, "drain");
-  const unread = streams.open();
-  const third = streams.open();
+  const unread = streams.open("a");
+  const third = streams.open("a");
   assert.deepEqual(
     [reading, unread, third].map(({ destroyed }) => destroyed),
     [false, true, false],
   );
+  streams.close();
+});
+
+test("an address that opens one stream after another takes only places of its own", () => {
+  const ticks = { onChange: () => undefined, subscribe: () => () => undefined, refresh: () => undefined };
+  const streams = new Streams(ticks as unknown as Ticks, () => ({}), 3);
+  const operator = streams.open("operator").resume();
+  const others = Array.from({ length: 20 }, () => streams.open("other").resume());
+  assert.deepEqual(
+    [operator, ...others].map(({ writableEnded }) => writableEnded).filter((isOver) => !isOver).length,
+    3,
+  );
+  assert.equal(operator.writableEnded, false);
   streams.close();
 });
 

@@ -90,6 +90,16 @@ test("calls of one key that differ in nothing do share requests", async (t) => {
   assert.deepEqual(new Set(api.requests.map(({ headers }) => headers["authorization"])).size, 2);
 });
 
+test("a caller that names a new model in each request is told to come back, and others are served", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  const statuses = await Promise.all(
+    Array.from({ length: 60 }, async (_, i) => (await proxy.embed("a", { key: "sk-1", model: `m${i}` })).status),
+  );
+  assert.ok(statuses.includes(429) && statuses.includes(200), statuses.join());
+  assert.equal((await proxy.embed("a", { key: "sk-1", model: "m0" })).status, 200);
+});
+
 const callOf = (text: string): string => text.slice(0, text.lastIndexOf("."));
 const floatsOf = (base64: string): number[] => {
   const bytes = Buffer.from(base64, "base64");

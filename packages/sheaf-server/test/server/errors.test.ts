@@ -75,6 +75,7 @@ const wrongRequests: readonly {
   { name: "embeddings of no texts", path: "/v1/embeddings", body: { model: "measure", input: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "input" },
   { name: "another encoding", path: "/v1/embeddings", body: { model: "measure", input: "x", encoding_format: "int8" }, status: 422, code: "INVALID_INPUT", message: /"float" or "base64"/, param: "encoding_format" },
   { name: "other dimensions", path: "/v1/embeddings", body: { model: "measure", input: "x", dimensions: 64 }, status: 422, code: "INVALID_INPUT", message: /dimensions must be 2/, param: "dimensions" },
+  { name: "a type that is asked for again and again", path: "/v2/embed", body: { texts: ["a"], embedding_types: Array(100_000).fill("float") }, status: 422, code: "INVALID_INPUT", message: /names each type once, got an array of 100000/, param: "embedding_types" },
 ]; // prettier-ignore
 
 test("every wrong request gets its status, a problem document that says what to fix, and takes no queue space", async (t) => {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtinModels } from "../../dist/runners/builtin.js";
 import type { ModelDefinition } from "../../dist/index.js";
-import { doubling, measuringTexts, serving } from "./serving.js";
+import { doubling, measuringTexts, serving, type Reply } from "./serving.js";
+import { rankingPairs } from "./text-models.js";
 
 /** Scores a pair by the letters that they share. */
 const pairs: ModelDefinition = {
@@ -125,4 +126,14 @@ test("what is wrong is named by its path, before it takes queue space", async (t
     const { status, json } = await server.post("/rerank", body);
     assert.deepEqual([status, json.error.param], [422, param], JSON.stringify(body));
   }
+});
+
+test("a query that would be read too often is refused: each of the texts gets a copy", async (t) => {
+  const server = await serving(t, [rankingPairs], { maxTextChars: 1000 });
+  const rank = (chars: number, texts: number): Promise<Reply> =>
+    server.post("/rerank", { query: "q".repeat(chars), texts: Array.from({ length: texts }, () => "a") });
+  assert.equal((await rank(200, 500)).status, 200);
+  const { status, json } = await rank(201, 500);
+  assert.deepEqual([status, json.error.param], [422, "query"]);
+  assert.match(json.detail, /query must be at most 200 characters beside 500 texts/);
 });

@@ -152,15 +152,18 @@ const anyInteger = integerFrom(Number.MIN_SAFE_INTEGER, () => Type.Integer());
 export const oneOf = <Word extends string>(...words: readonly Word[]): Kind<Word> =>
   kindOf(inWords(words), (value) => words.includes(value as Word), Type.String({ enum: words }));
 
-/** An array of at least one of these words; a word that stands twice counts once. */
+/** An array of at least one of these words, each once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Kind<readonly Word[]> {
   const one = oneOf(...words);
   return {
     read(value, path) {
       if (!Array.isArray(value) || value.length === 0) throw invalid(path, "an array that is not empty", value);
-      return [...new Set(value.map((word: unknown, index) => one.read(word, `${path}[${index}]`)))];
+      const given = value.slice(0, words.length).map((word: unknown, index) => one.read(word, `${path}[${index}]`));
+      if (value.length > words.length || new Set(given).size < given.length)
+        throw invalid(path, "an array that names each type once", value);
+      return given;
     },
-    schema: (models) => Type.Array(one.schema(models), { minItems: 1 }),
+    schema: (models) => Type.Array(one.schema(models), { minItems: 1, uniqueItems: true }),
   };
 }
 

@@ -108,11 +108,17 @@ function readItems({ query, texts, path, pathOf }: TextsToRank, model: ServedMod
     const documents = texts.map((text, i) => model.parse(text, pathOf(i)));
     return [...withPrompt([model.parse(query, "query")], asked), ...withPrompt(documents, others)];
   }
+  const mostChars = (mostQueryTimes * model.settings.maxTextChars) / texts.length;
+  if (typeof query === "string" && query.length > mostChars)
+    throw invalid("query", `at most ${Math.floor(mostChars)} characters beside ${texts.length} texts`, query);
   return texts.map((text, i) => {
     if (typeof text !== "string" || text === "") throw invalid(pathOf(i), "a text that is not empty", text);
     return model.parse({ query, text }, "");
   });
 }
+
+/** A cross-encoder gets the query beside each text: all these copies have at most this many times MAX_TEXT_CHARS. */
+const mostQueryTimes = 100;
 
 /** Between 0 and 1, or the logit itself; a model that gives no logit has one score. */
 function scoreOf(output: unknown, isRaw: boolean): number {

@@ -382,6 +382,14 @@ test("what breaks the protocol is a 400 with its reason, and the server serves o
       server.post(path, { inputs: [{ ...input, data: [1, 2, 3] }], outputs: [{ name: "y" }] }),
     ],
     ["id must be a text", server.post(path, { id: 5, inputs: [{ ...input, data: [1, 2, 3] }] })],
+    [
+      "id must be a text of at most 128",
+      server.post(path, { id: "x".repeat(1000), inputs: [{ ...input, data: [1, 2, 3] }] }),
+    ],
+    [
+      "shape must have at most 256 axes, got 100000",
+      server.post(path, { inputs: [{ ...input, shape: Array(100_000).fill(1), data: [1, 2, 3] }] }),
+    ],
     ["not JSON", server.post(path, "{")],
     [
       "either data or binary_data_size",

@@ -46,6 +46,7 @@ export class TextTokenizer {
   readonly #model: WordModel;
   readonly #templates: Templates;
   readonly #side: Side;
+  #query: { readonly text: string; readonly most: number; readonly ids: readonly number[] } | undefined;
 
   constructor(file: Readonly<Record<string, unknown>>, options: TokenizerOptions = {}) {
     const normalize = normalizerOf(file["normalizer"]);
@@ -95,12 +96,19 @@ export class TextTokenizer {
   encodePair(first: string, second: string, maxTokens: number): Encoding {
     const special = this.specialTokens(true);
     const room = maxTokens - special;
-    const query = this.#tokens(first, Math.max(0, room), "right").ids;
+    const query = this.#queryTokens(first, Math.max(0, room));
     const most = room - query.length;
     if (most < 1) throw new RangeError(`has more than ${Math.max(0, room - 1)} tokens, all that ${maxTokens} tokens leave beside a text`); // prettier-ignore
     const own = this.#tokens(second, most, this.#side);
     const kept = keptOf(own.ids, most, this.#side);
     return { ...filled(this.#templates.pair, [query, kept]), ...cutOf(own, most, special + query.length) };
+  }
+
+  /** The first text's tokens; a request ranks many texts by one query, which is read once. */
+  #queryTokens(text: string, most: number): readonly number[] {
+    if (this.#query?.text !== text || this.#query.most !== most)
+      this.#query = { text, most, ids: this.#tokens(text, most, "right").ids };
+    return this.#query.ids;
   }
 
   /** A text's own tokens; more than `most` where it has more, but not all of them. */

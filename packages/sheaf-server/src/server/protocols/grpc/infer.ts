@@ -12,6 +12,7 @@ import { optionsOf } from "../../../http/call-options.ts";
 import { isTruncated } from "../../codec/outputs.ts";
 import { inferTensors } from "../kserve/infer.ts";
 import { checkVersion, versionOf } from "../kserve/model.ts";
+import { longestId } from "../kserve/request.ts";
 import { bytesOf } from "../kserve/tensor-data.ts";
 import { rawOrContents } from "./contents.ts";
 import { serviceName } from "./definition.ts";
@@ -156,7 +157,7 @@ function stream(
       const problem = problemOf(error);
       status = controller.signal.aborted ? "CANCELLED" : statusNameOf(problem);
       logFailure(context, headers, problem, controller.signal);
-      const id = message?.header["id"] ?? "";
+      const id = ((message?.header["id"] ?? "") as string).slice(0, longestId);
       return { error_message: detailsOf(problem), infer_response: { model_name: message?.model, id } };
     } finally {
       context.requests.record(`/${serviceName}/ModelStreamInfer`, status, performance.now() - startedAtMs);

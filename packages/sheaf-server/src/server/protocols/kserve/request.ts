@@ -71,6 +71,10 @@ export interface NamedInput {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
+const mostAxes = 256;
+/** The id of a request comes back in its reply. */
+export const longestId = 128;
+
 /** The elements of an input, and the path where they stand. @throws {Problem} */
 export type ReadData = (named: NamedInput) => { readonly data: TensorData; readonly path: string };
 
@@ -96,6 +100,8 @@ export function readInputs(
     if (datatype !== tensor.datatype)
       throw malformed(`${path}.datatype must be ${tensor.datatype} for ${tensor.name}, got ${describe(datatype)}.`);
     if (!Array.isArray(shape)) throw malformed(`${path}.shape must be an array of lengths, got ${describe(shape)}.`);
+    if (shape.length > mostAxes)
+      throw malformed(`${path}.shape must have at most ${mostAxes} axes, got ${shape.length}.`);
     const wrong = shape.findIndex((axis) => !(Number.isSafeInteger(axis) && (axis as number) >= 0));
     if (wrong >= 0)
       throw malformed(`${path}.shape[${wrong}] must be a length, from 0 to 2^53 − 1, got ${describe(shape[wrong])}.`);
@@ -206,7 +212,7 @@ const ofOutput = parameters({ binary_data: optional(trueOrFalse) });
 /** The JSON of a request, as `readInputs`, `readOutputs` and `withParameters` read it. */
 export const requestSchema = (models: Models): Schema =>
   Type.Object({
-    id: Type.Optional(Type.String()),
+    id: Type.Optional(Type.String({ maxLength: longestId })),
     parameters: Type.Optional(ofRequest.schema(models)),
     inputs: Type.Array(inputSchema(models), { minItems: 1 }),
     outputs: Type.Optional(Type.Array(outputSchema(models))),
@@ -216,7 +222,7 @@ const inputSchema = (models: Models): Schema =>
   Type.Object({
     name: nameOf(models.all.flatMap((model) => tensorsOf(model).inputs)),
     datatype: Type.String({ enum: [...Object.keys(elements), "BYTES"] }),
-    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), { maxItems: mostAxes }),
     parameters: Type.Optional(ofInput.schema(models)),
     data: Type.Optional(dataSchema),
   });
