@@ -1,3 +1,4 @@
+import type { Flow } from "../core/dispatch/bulk-share.ts";
 import type { ToldLimit } from "./told-limits.ts";
 
 /** Services whose bucket holds less than a minute's limit hold about ten seconds of it. */
@@ -57,6 +58,12 @@ export class Budget {
   /** For how many milliseconds `used` is the whole limit; 0 where none is known. */
   usedMs(used: number): number {
     return used / this.#wholePerMs;
+  }
+
+  /** What flows in, and the most that can be left at once; undefined where nothing is known. */
+  flow(pace: number): Flow | undefined {
+    const perMs = this.#ratePerMs(pace);
+    return perMs === Infinity ? undefined : { perMs, holds: this.#most(pace) };
   }
 
   left(nowMs: number, pace: number): number {

@@ -1,5 +1,6 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts"; // prettier-ignore
-import { RateLimiter, kinds, tighter, type Kind } from "../core/dispatch/rate-limit.ts";
+import { BulkShare, goesFirst, type BulkState, type Flow, type Left } from "../core/dispatch/bulk-share.ts";
+import { RateLimiter, bulkOf, kinds, tighter, type Kind } from "../core/dispatch/rate-limit.ts";
 import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
@@ -25,6 +26,8 @@ const excessOfRefusal = 0.1;
 const mostExcess = 0.5;
 /** Successes after which such a bound is doubled. */
 const successesForSize = 50;
+/** Limits are counted by the minute: what live calls will need of one is too. */
+const minuteMs = 60_000;
 
 /** One request to the service, from its start. */
 export interface SentRequest {
@@ -42,6 +45,11 @@ export class LearnedRateLimit implements SharedRateLimit {
   passes = 0;
   readonly #given: RateLimiter;
   readonly #budgets: Readonly<Record<Kind, Budget>>;
+  readonly #bulk: Readonly<Record<Kind, BulkShare>> = {
+    runs: new BulkShare(minuteMs),
+    items: new BulkShare(minuteMs),
+    weight: new BulkShare(minuteMs),
+  };
   readonly #clock: Clock;
   readonly #pace = new Pace();
   readonly #sharers = new Sharers();
@@ -89,38 +97,90 @@ export class LearnedRateLimit implements SharedRateLimit {
     return Math.min(this.#given.maxWeight, tokens, bytes * this.#tokensPerByte, this.#maxWeight, held);
   }
 
-  room(nowMs: number): Pick<Amounts, "items" | "weight"> {
-    const { items, weight } = this.#given.room(nowMs);
+  room(nowMs: number, isBulk: boolean): Pick<Amounts, "items" | "weight"> {
+    const { items, weight } = this.#given.room(nowMs, isBulk);
+    const mostOf = (kind: Kind): number => {
+      const flow = isBulk ? this.#flow(kind, nowMs) : undefined;
+      return flow === undefined ? Infinity : this.#bulk[kind].most(flow);
+    };
     return {
-      items: Math.max(1, Math.floor(Math.min(items, this.sizes.most.items))),
-      weight: Math.min(weight, this.maxWeight),
+      items: Math.max(1, Math.floor(Math.min(items, this.sizes.most.items, mostOf("items")))),
+      weight: Math.min(weight, this.maxWeight, mostOf("weight")),
     };
   }
 
-  readyAtMs(sharer: Sharer, nowMs: number, items: number, weight: number): number {
+  fill(nowMs: number): Pick<Amounts, "items" | "weight"> {
+    const given = this.#given.fill(nowMs);
+    const fillOf = (kind: "items" | "weight"): number => {
+      const flow = this.#flow(kind, nowMs);
+      if (flow === undefined) return given[kind];
+      const left = this.#budgets[kind].left(nowMs, this.#paceOf(kind, nowMs));
+      return Math.min(given[kind], this.#bulk[kind].fill(nowMs, left, flow, this.#left(kind, nowMs, noAmounts)));
+    };
+    return { items: fillOf("items"), weight: fillOf("weight") };
+  }
+
+  readyAtMs(sharer: Sharer, nowMs: number, items: number, weight: number, isBulk: boolean): number {
     this.#processShare?.touch(nowMs);
-    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs));
-    this.#sharers.look(sharer, nowMs, readyAtMs, items, weight);
+    const yields = isBulk && !this.isBulkDue(nowMs, items, weight);
+    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs, yields), isBulk);
+    this.#sharers.look(sharer, nowMs, readyAtMs, { items, weight, yields });
     return readyAtMs;
   }
 
-  #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts): number {
+  #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts, isBulk: boolean): number {
     const all = { runs: 1 + ahead.runs, items: items + ahead.items, weight: weight + ahead.weight };
-    const amounts = { runs: 1, items, weight: weight * (1 + this.#excess) };
+    const amounts = this.#estimated(items, weight);
     return kinds.reduce(
-      (latestAtMs, kind) =>
-        Math.max(
-          latestAtMs,
-          this.#budgets[kind].readyAtMs(nowMs, amounts[kind], ahead[kind], this.#paceOf(kind, nowMs)),
-        ),
-      this.#given.amountsReadyAtMs(nowMs, all),
+      (latestAtMs, kind) => {
+        const left = this.#left(kind, nowMs, ahead);
+        const flow = isBulk ? this.#flow(kind, nowMs) : undefined;
+        const amount = amounts[kind];
+        const atMs = flow === undefined ? left.leftAtMs(amount) : this.#bulk[kind].readyAtMs(nowMs, amount, flow, left);
+        return Math.max(latestAtMs, atMs);
+      },
+      this.#given.amountsReadyAtMs(nowMs, all, isBulk),
     );
   }
 
-  spend(sharer: Sharer, nowMs: number, items: number, weight: number): void {
+  isBulkDue(nowMs: number, items: number, weight: number): boolean {
+    const amounts = this.#estimated(items, weight);
+    const states = kinds.map((kind): BulkState => {
+      const flow = this.#flow(kind, nowMs);
+      if (flow === undefined) return "ready";
+      return this.#bulk[kind].stateOf(nowMs, amounts[kind], flow, this.#left(kind, nowMs, noAmounts));
+    });
+    return goesFirst([...states, ...this.#given.bulkStates(nowMs, { runs: 1, items, weight })]);
+  }
+
+  #estimated(items: number, weight: number): Amounts {
+    return { runs: 1, items, weight: weight * (1 + this.#excess) };
+  }
+
+  /** After what others are to have first. */
+  #left(kind: Kind, nowMs: number, ahead: Amounts): Left {
+    const pace = this.#paceOf(kind, nowMs);
+    return {
+      leftAtMs: (amount) => this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], pace),
+      // A budget is filled all the time.
+      neededFor: () => 0,
+    };
+  }
+
+  /** Undefined where no limit of this kind is known. */
+  #flow(kind: Kind, nowMs: number): Flow | undefined {
+    return this.#budgets[kind].flow(this.#paceOf(kind, nowMs));
+  }
+
+  spend(sharer: Sharer, nowMs: number, items: number, weight: number, bulkRate: number): void {
     this.#sharers.went(sharer, weight);
-    this.#given.spend(nowMs, items, weight);
-    this.#take(nowMs, { runs: 1, items, weight });
+    this.#given.spend(nowMs, items, weight, bulkRate);
+    const all = { runs: 1, items, weight };
+    const bulk = bulkOf(all, bulkRate);
+    for (const kind of kinds) {
+      this.#bulk[kind].spend(nowMs, all[kind] - bulk[kind], bulk[kind], this.#flow(kind, nowMs));
+    }
+    this.#take(nowMs, all);
   }
 
   correct(nowMs: number, weight: number): void {
@@ -143,7 +203,7 @@ export class LearnedRateLimit implements SharedRateLimit {
 
   /** From when on a part of a batch may go, which a batcher has taken out of the queue: before those that wait. */
   partReadyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.#readyAtMs(nowMs, items, weight, noAmounts);
+    return this.#readyAtMs(nowMs, items, weight, noAmounts, false);
   }
 
   /** A request goes to the service. */
@@ -281,16 +341,24 @@ class Seat implements RateLimitSeat {
     return this.#limit.maxWeight;
   }
 
-  room(nowMs: number): Pick<Amounts, "items" | "weight"> {
-    return this.#limit.room(nowMs);
+  room(nowMs: number, isBulk: boolean): Pick<Amounts, "items" | "weight"> {
+    return this.#limit.room(nowMs, isBulk);
   }
 
-  readyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.#limit.readyAtMs(this.#sharer, nowMs, items, weight);
+  fill(nowMs: number): Pick<Amounts, "items" | "weight"> {
+    return this.#limit.fill(nowMs);
   }
 
-  spend(nowMs: number, items: number, weight: number): void {
-    this.#limit.spend(this.#sharer, nowMs, items, weight);
+  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number {
+    return this.#limit.readyAtMs(this.#sharer, nowMs, items, weight, isBulk);
+  }
+
+  isBulkDue(nowMs: number, items: number, weight: number): boolean {
+    return this.#limit.isBulkDue(nowMs, items, weight);
+  }
+
+  spend(nowMs: number, items: number, weight: number, bulkRate: number): void {
+    this.#limit.spend(this.#sharer, nowMs, items, weight, bulkRate);
   }
 
   correct(nowMs: number, weight: number): void {

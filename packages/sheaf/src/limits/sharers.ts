@@ -5,6 +5,8 @@ interface Want {
   readonly items: number;
   readonly weight: number;
   readonly endsAtMs: number;
+  /** It goes behind live calls. */
+  readonly yields: boolean;
 }
 
 /** One who could go and does not, because its policy holds, keeps no other waiting for longer. */
@@ -45,8 +47,8 @@ export class Sharers {
   }
 
   /** It may go at that moment, which may be past. */
-  look(sharer: Sharer, nowMs: number, readyAtMs: number, items: number, weight: number): void {
-    sharer.want = readyAtMs > nowMs ? { items, weight, endsAtMs: readyAtMs + patienceMs } : undefined;
+  look(sharer: Sharer, nowMs: number, readyAtMs: number, want: Omit<Want, "endsAtMs">): void {
+    sharer.want = readyAtMs > nowMs ? { ...want, endsAtMs: readyAtMs + patienceMs } : undefined;
   }
 
   went(sharer: Sharer, weight: number): void {
@@ -55,14 +57,15 @@ export class Sharers {
     sharer.served = this.#servedOf(sharer) + Math.max(1, weight);
   }
 
-  /** The amounts for which others wait that have had less. */
-  ahead(sharer: Sharer, nowMs: number): Amounts {
+  /** The amounts for which others wait that have had less, or that do not yield where this one does. */
+  ahead(sharer: Sharer, nowMs: number, yields: boolean): Amounts {
     const ahead = { runs: 0, items: 0, weight: 0 };
     if (this.#all.size === 1) return ahead;
     const own = this.#servedOf(sharer);
     for (const other of this.#all) {
       const { want } = other;
-      if (other === sharer || want === undefined || want.endsAtMs < nowMs || this.#servedOf(other) >= own) continue;
+      if (other === sharer || want === undefined || want.endsAtMs < nowMs) continue;
+      if (want.yields === yields ? this.#servedOf(other) >= own : want.yields) continue;
       ahead.runs++;
       ahead.items += want.items;
       ahead.weight += want.weight;

@@ -33,7 +33,7 @@ const item = (weight: number, some: Partial<Candidate> = {}): Candidate => ({
   ...some,
 });
 
-const limits = { maxBatchSize: 32, maxBatchWeight: Infinity, padded: false };
+const limits = { maxBatchSize: 32, maxBatchWeight: Infinity, padded: false, fill: undefined, onlyBulk: false };
 
 function chosen(items: readonly Candidate[], padded = false, nowMs = 0, own: Partial<typeof limits> = {}): number[] {
   const cost = learned(padded);

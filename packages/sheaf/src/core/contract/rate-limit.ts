@@ -43,12 +43,16 @@ export interface Amounts {
 export interface RateLimitSeat {
   /** A heavier batch of several items could never go. */
   readonly maxWeight: number;
-  /** The most that the next batch should hold: what may go now, unless that is hardly anything. */
-  room(nowMs: number): Pick<Amounts, "items" | "weight">;
+  /** The most that the next batch should hold: what may go now, unless that is hardly anything. `isBulk`: it holds bulk only. */
+  room(nowMs: number, isBulk: boolean): Pick<Amounts, "items" | "weight">;
+  /** What a batch with live calls may take along of bulk. */
+  fill(nowMs: number): Pick<Amounts, "items" | "weight">;
   /** The moment from which a batch of that size may go; in the past when it may go now. */
-  readyAtMs(nowMs: number, items: number, weight: number): number;
-  /** Counts a run that was started; it may leave a debt. */
-  spend(nowMs: number, items: number, weight: number): void;
+  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number;
+  /** Whether a bulk batch of that size has waited for so long that it goes before live calls. */
+  isBulkDue(nowMs: number, items: number, weight: number): boolean;
+  /** Counts a run that was started; it may leave a debt. `bulkRate` is the part of its items that are bulk. */
+  spend(nowMs: number, items: number, weight: number, bulkRate: number): void;
   /** Adds `weight`, which may be negative, to the estimate of the last run. */
   correct(nowMs: number, weight: number): void;
   /** Nothing goes for `durationMs`. */

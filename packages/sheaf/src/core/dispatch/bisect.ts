@@ -130,7 +130,7 @@ export class Bisector<In, Out> {
         run.extraRuns++;
         run.beganAtMs = nowMs;
         const msBefore = this.#dispatcher.together(nowMs);
-        this.#dispatcher.ranAgain(length, run.counted, nowMs);
+        this.#dispatcher.ranAgain(length, run.counted, batch.bulkRate, nowMs);
         const batchRun = length === 1 && one !== undefined ? one : this.#run;
         const items = indices.map((index) => batch.items[index]!);
         const handle = run.part(indices);

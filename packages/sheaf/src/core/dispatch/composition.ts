@@ -38,6 +38,10 @@ export interface BatchLimits {
   readonly maxBatchWeight: number;
   /** Whether `maxBatchWeight` counts the heaviest item times the number of items. */
   readonly padded: boolean;
+  /** The most bulk beside live calls; undefined without a limit. */
+  readonly fill: { readonly items: number; readonly weight: number } | undefined;
+  /** Only bulk goes: it is its turn. */
+  readonly onlyBulk: boolean;
 }
 
 /** An item joins a batch where that adds at most this share of the time of a run of its own. */

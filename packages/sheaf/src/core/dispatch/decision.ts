@@ -3,6 +3,7 @@ import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from ".
 import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
 import type { Executor } from "../contract/executor.ts";
+import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
 import { sumOf, type RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
@@ -303,6 +304,16 @@ export class Launcher<In, Out> {
     return isPaced ? this.#dueAtMs - (slots.leadMs ?? 0) : -Infinity;
   }
 
+  /** Whether bulk that waits beside live calls goes before them: the limit has held it for long. */
+  #isBulkDue(group: Group<In>, seat: RateLimitSeat, nowMs: number): boolean {
+    const { live } = group.laneQueue(2);
+    if (live === 0 || group.firstLane === 2) return false;
+    const room = seat.room(nowMs, true);
+    const items = Math.min(live, room.items, this.#settings.maxBatchSize);
+    const weight = this.#settings.weigh === undefined ? items : this.#queue.weight - this.#queue.weightAhead(1);
+    return seat.isBulkDue(nowMs, items, Math.min(room.weight, weight));
+  }
+
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   tryGroup(group: Group<In>, nowMs: number): number {
     const { freeSlots } = this.#dispatcher;
@@ -310,8 +321,11 @@ export class Launcher<In, Out> {
     const dropped = !isAhead && this.#decisions.shed(group, nowMs);
     const costs = this.#decisions.costs(nowMs, freeSlots);
     const { seat } = this.#throttle;
-    const room = seat?.room(nowMs);
+    const onlyBulk = seat !== undefined && this.#isBulkDue(group, seat, nowMs);
+    const isBulk = onlyBulk || group.firstLane === 2;
+    const room = seat?.room(nowMs, isBulk);
     if (room !== undefined) this.#next.boundWeight(room.weight);
+    this.#next.boundBulk(isBulk || group.laneQueue(2).live === 0 ? undefined : seat?.fill(nowMs), onlyBulk);
     const preview = this.#next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
     const { pacedUntilMs } = this;
@@ -321,7 +335,7 @@ export class Launcher<In, Out> {
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
-    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
+    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight, isBulk);
     if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
     const { version } = this.#queue;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
@@ -335,7 +349,7 @@ export class Launcher<In, Out> {
     const batch = goes || takesAlone ? this.#next.take(group, run, nowMs, costs, takesAlone) : undefined;
     if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
     const weight = weightOf(batch.weights, batch.count, this.#settings.batchWeight === "padded");
-    seat?.spend(nowMs, batch.count, weight);
+    seat?.spend(nowMs, batch.count, weight, batch.bulkRate);
     this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (this.#settings.slots.paceMs ?? 0);
     group.held = false;
     const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];

@@ -131,10 +131,10 @@ export class Dispatcher<In, Out> {
   }
 
   /** It calls its service again for `items` of its items. Returns the time. */
-  retried(items: number, weight: number, isPart: boolean): number {
+  retried(items: number, weight: number, bulkRate: number, isPart: boolean): number {
     const nowMs = this.#settings.clock.now();
-    if (isPart) this.ranAgain(items, weight, nowMs);
-    else this.#throttle.seat?.spend(nowMs, items, weight);
+    if (isPart) this.ranAgain(items, weight, bulkRate, nowMs);
+    else this.#throttle.seat?.spend(nowMs, items, weight, bulkRate);
     return nowMs;
   }
 
@@ -154,9 +154,9 @@ export class Dispatcher<In, Out> {
   }
 
   /** A bisection runs some items of a batch again. */
-  ranAgain(items: number, weight: number, nowMs: number): void {
+  ranAgain(items: number, weight: number, bulkRate: number, nowMs: number): void {
     this.bisectRuns++;
-    this.#throttle.seat?.spend(nowMs, items, weight);
+    this.#throttle.seat?.spend(nowMs, items, weight, bulkRate);
   }
 
   freed(nowMs: number): void {

@@ -5,7 +5,7 @@ import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
-import { Selection, type Preview } from "./selection.ts";
+import { mayGo, Selection, type Preview } from "./selection.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 import { takeTurns } from "./by-turns.ts";
 
@@ -29,7 +29,7 @@ export class NextBatch<In> {
   constructor(settings: BatchSettings, queue: Queue<In>, overload: StandingOverload<In> | undefined) {
     const { maxBatchSize, maxBatchWeight = Infinity, batchWeight } = settings;
     this.#settings = settings;
-    this.#limits = { maxBatchSize, maxBatchWeight, padded: batchWeight === "padded" };
+    this.#limits = { maxBatchSize, maxBatchWeight, padded: batchWeight === "padded", fill: undefined, onlyBulk: false };
     this.#queue = queue;
     this.#overload = overload;
   }
@@ -40,19 +40,26 @@ export class NextBatch<In> {
     if (weigh !== undefined) this.#limits.maxBatchWeight = Math.min(maxBatchWeight, most);
   }
 
+  /** Which lanes the next batch may hold, and how much bulk beside live calls. */
+  boundBulk(fill: BatchLimits["fill"], onlyBulk: boolean): void {
+    this.#limits.fill = fill;
+    this.#limits.onlyBulk = onlyBulk;
+  }
+
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
   preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
     group.newestFirst = this.#overload !== undefined && this.#overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
+      const { waiting, oldestAtMs } = mayGo(group, this.#limits);
       return {
-        waiting: group.waiting,
-        oldestAtMs: group.oldestAtMs(),
+        waiting,
+        oldestAtMs,
         capacity: maxBatchSize,
-        weight: group.waiting,
+        weight: waiting,
         closedByWeight: false,
         isAlone: false,
-        withImmediate: group.laneQueue(0).live > 0,
+        withImmediate: !this.#limits.onlyBulk && group.laneQueue(0).live > 0,
       };
     }
     return this.#chooser().preview(group, nowMs, costs);

@@ -2,6 +2,7 @@ import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStat
 import { isShared, limitsOf, type Settings } from "../contract/settings.ts";
 import type { Clock } from "../runtime/runtime.ts";
 import { propertyOf } from "../../shared/describe.ts";
+import { BulkShare, goesFirst, type BulkState, type Flow, type Left } from "./bulk-share.ts";
 
 /** What a limit may count. */
 export const kinds = ["runs", "items", "weight"] as const;
@@ -18,46 +19,99 @@ export class RateLimiter implements RateLimitSeat {
   readonly used: Record<Kind, number> = { runs: 0, items: 0, weight: 0 };
   /** This process's part of the limits, > 0 and <= 1. */
   share = 1;
-  readonly #windows: { readonly kind: Kind; readonly window: Window; readonly perMs: number }[] = [];
+  readonly #windows: Limit[] = [];
 
   constructor(limits: readonly RateLimit[]) {
     this.maxWeight = Math.min(...limits.map(({ weight = Infinity }) => weight));
     for (const limit of limits) {
       for (const kind of kinds) {
         const { [kind]: most, perMs } = limit;
-        if (most !== undefined) this.#windows.push({ kind, window: new Window(most, perMs), perMs });
+        if (most !== undefined)
+          this.#windows.push({
+            kind,
+            window: new Window(most, perMs),
+            perMs,
+            bulk: new BulkShare(perMs, perMs > longestRateMs),
+          });
       }
     }
   }
 
-  room(nowMs: number): { readonly items: number; readonly weight: number } {
+  room(nowMs: number, isBulk: boolean): { readonly items: number; readonly weight: number } {
     const room = { runs: Infinity, items: Infinity, weight: Infinity };
-    for (const { kind, window } of this.#windows)
-      if (kind !== "runs") room[kind] = Math.min(room[kind], window.room(nowMs, this.share));
+    for (const limit of this.#windows) {
+      const { kind, window, bulk } = limit;
+      const most = isBulk ? bulk.most(this.#flow(limit)) : window.room(nowMs, this.share);
+      if (kind !== "runs") room[kind] = Math.min(room[kind], most);
+    }
     room.items = Math.max(1, Math.floor(room.items));
     return room;
   }
 
-  readyAtMs(nowMs: number, items: number, weight: number): number {
-    const readyAtMs = this.amountsReadyAtMs(nowMs, { runs: 1, items, weight });
-    if (readyAtMs > nowMs) return readyAtMs;
+  fill(nowMs: number): { readonly items: number; readonly weight: number } {
+    const fill = { runs: Infinity, items: Infinity, weight: Infinity };
+    for (const limit of this.#windows) {
+      const { kind, window, bulk } = limit;
+      const most = bulk.fill(nowMs, window.left(nowMs, this.share), this.#flow(limit), this.#left(limit, nowMs));
+      fill[kind] = Math.min(fill[kind], most);
+    }
+    return fill;
+  }
+
+  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number {
+    const readyAtMs = this.amountsReadyAtMs(nowMs, { runs: 1, items, weight }, isBulk);
+    // Bulk has a pace of its own.
+    if (readyAtMs > nowMs || isBulk) return readyAtMs;
     return this.#windows.reduce((atMs, { window }) => Math.max(atMs, window.spreadAtMs(nowMs, this.share)), nowMs);
   }
 
   /** From when on there is room for so much, however it is spread. */
-  amountsReadyAtMs(nowMs: number, amounts: Amounts): number {
+  amountsReadyAtMs(nowMs: number, amounts: Amounts, isBulk: boolean): number {
     let readyAtMs = this.pauses.endsAtMs;
-    for (const { kind, window } of this.#windows)
-      readyAtMs = Math.max(readyAtMs, window.readyAtMs(nowMs, amounts[kind], this.share));
+    for (const limit of this.#windows) {
+      const { kind, window, bulk } = limit;
+      const atMs = isBulk
+        ? bulk.readyAtMs(nowMs, amounts[kind], this.#flow(limit), this.#left(limit, nowMs))
+        : window.readyAtMs(nowMs, amounts[kind], this.share);
+      readyAtMs = Math.max(readyAtMs, atMs);
+    }
     return readyAtMs;
   }
 
-  spend(nowMs: number, items: number, weight: number): void {
-    this.#take(nowMs, { runs: 1, items, weight });
+  isBulkDue(nowMs: number, items: number, weight: number): boolean {
+    return goesFirst(this.bulkStates(nowMs, { runs: 1, items, weight }));
+  }
+
+  bulkStates(nowMs: number, amounts: Amounts): BulkState[] {
+    return this.#windows.map((limit) =>
+      limit.bulk.stateOf(nowMs, amounts[limit.kind], this.#flow(limit), this.#left(limit, nowMs)),
+    );
+  }
+
+  spend(nowMs: number, items: number, weight: number, bulkRate: number): void {
+    const all = { runs: 1, items, weight };
+    const bulk = bulkOf(all, bulkRate);
+    this.#take(nowMs, all, bulk);
+    for (const limit of this.#windows) {
+      const { kind } = limit;
+      limit.bulk.spend(nowMs, all[kind] - bulk[kind], bulk[kind], this.#flow(limit));
+    }
   }
 
   correct(nowMs: number, weight: number): void {
     this.#take(nowMs, { runs: 0, items: 0, weight });
+  }
+
+  #left({ window }: Limit, nowMs: number): Left {
+    return {
+      leftAtMs: (amount) => window.leftAtMs(nowMs, amount, this.share),
+      neededFor: (perMs) => window.neededFor(nowMs, perMs),
+    };
+  }
+
+  #flow({ window, perMs }: Limit): Flow {
+    const holds = this.share * window.limit;
+    return { perMs: holds / perMs, holds };
   }
 
   pause(nowMs: number, durationMs: number): void {
@@ -105,11 +159,26 @@ export class RateLimiter implements RateLimitSeat {
     };
   }
 
-  #take(nowMs: number, amounts: Amounts): void {
+  #take(nowMs: number, amounts: Amounts, bulk?: Amounts): void {
     for (const kind of kinds) this.used[kind] += amounts[kind];
-    for (const { kind, window } of this.#windows) if (amounts[kind] !== 0) window.add(nowMs, amounts[kind]);
+    for (const { kind, window } of this.#windows)
+      if (amounts[kind] !== 0) window.add(nowMs, amounts[kind], bulk?.[kind]);
   }
 }
+
+interface Limit {
+  readonly kind: Kind;
+  readonly window: Window;
+  readonly perMs: number;
+  readonly bulk: BulkShare;
+}
+
+/** What bulk has of a run of which `bulkRate` of the items are bulk: a run that holds a live call is a live one. */
+export const bulkOf = ({ runs, items, weight }: Amounts, bulkRate: number): Amounts => ({
+  runs: bulkRate === 1 ? runs : 0,
+  items: bulkRate * items,
+  weight: bulkRate * weight,
+});
 
 /** The lesser of what two limits of one kind allow. */
 export function tighter(figures: RateLimitFigures, other: Omit<RateLimitFigures, "used">): RateLimitFigures {
@@ -143,6 +212,7 @@ interface Part {
   readonly beganAtMs: number;
   endsAtMs: number;
   amount: number;
+  bulk: number;
 }
 
 /**
@@ -157,7 +227,9 @@ export class Window {
   #marginAtMs = -Infinity;
   readonly #parts: Part[] = [];
   #sum = 0;
-  /** What went last. */
+  /** Of it, what bulk has used. */
+  #bulk = 0;
+  /** What went last, bulk apart. */
   #lastAtMs = -Infinity;
   #lastAmount = 0;
   /** Until a period has passed in which nothing had to wait. */
@@ -185,14 +257,19 @@ export class Window {
     const left = this.left(nowMs, share);
     const least = this.#leastRoom(share);
     // It was cut to what is left, unless that was a crumb, or one item is more.
-    const wanted = left < least ? Math.min(least, amount) : Math.min(share * this.limit, amount);
+    const atMs = this.leftAtMs(nowMs, left < least ? Math.min(least, amount) : amount, share);
+    return atMs > nowMs ? this.#waitsUntil(atMs) : nowMs;
+  }
+
+  /** When `amount` is left, or all where it is more than that. */
+  leftAtMs(nowMs: number, amount: number, share: number = 1): number {
     // A millionth is a rounding error.
-    const missing = wanted - left - 1e-6;
+    const missing = Math.min(share * this.limit, amount) - this.left(nowMs, share) - 1e-6;
     let freed = 0;
     for (const part of this.#parts) {
       if (freed >= missing) break;
       freed += part.amount;
-      if (freed >= missing) return this.#waitsUntil(part.endsAtMs + this.#keptMs(nowMs));
+      if (freed >= missing) return part.endsAtMs + this.#keptMs(nowMs);
     }
     return nowMs;
   }
@@ -218,12 +295,26 @@ export class Window {
 
   /** Whether something had to wait lately, or will before more is free if all goes on as it began. */
   #isShort(nowMs: number, share: number): boolean {
+    const used = (this.#sum - this.#bulk) / (share * this.limit);
+    // What makes it short is bulk, which yields.
+    if (this.#bulk > 0 && used <= 0.5) return false;
     if (nowMs <= this.#shortUntilMs) return true;
     const first = this.#parts[0];
     if (first === undefined || this.#perMs > longestRateMs) return false;
     const passed = (nowMs - first.beganAtMs) / this.#perMs;
-    const used = this.#sum / (share * this.limit);
     return passed > burst && used > 0.5 && used > passed;
+  }
+
+  /** What must be left so that `perMs` can go from now on, until what went before leaves the window. */
+  neededFor(nowMs: number, perMs: number): number {
+    const keptMs = this.#keptMs(nowMs);
+    let most = 0;
+    let freed = 0;
+    for (const part of this.#parts) {
+      most = Math.max(most, perMs * (part.endsAtMs + keptMs - nowMs) - freed);
+      freed += part.amount;
+    }
+    return Math.max(most, perMs * this.#perMs - freed);
   }
 
   /** The service asked for a pause although the limit was kept. */
@@ -232,20 +323,24 @@ export class Window {
     this.#marginAtMs = nowMs;
   }
 
-  /** Counts what goes. A negative amount takes back what was counted last. */
-  add(nowMs: number, amount: number): void {
+  /** Counts what goes, and the bulk in it. A negative amount takes back what was counted last. */
+  add(nowMs: number, amount: number, bulk: number = 0): void {
     this.#leave(nowMs);
     if (amount < 0) return this.#takeBack(-amount);
-    this.#lastAtMs = nowMs;
-    this.#lastAmount = amount;
+    if (amount > bulk) {
+      this.#lastAtMs = nowMs;
+      this.#lastAmount = amount - bulk;
+    }
     const last = this.#parts.at(-1);
     if (last !== undefined && nowMs - last.beganAtMs < this.#perMs / partsOfPeriod) {
       last.amount += amount;
+      last.bulk += bulk;
       last.endsAtMs = Math.max(last.endsAtMs, nowMs);
     } else {
-      this.#parts.push({ beganAtMs: nowMs, endsAtMs: nowMs, amount });
+      this.#parts.push({ beganAtMs: nowMs, endsAtMs: nowMs, amount, bulk });
     }
     this.#sum += amount;
+    this.#bulk += bulk;
   }
 
   #takeBack(amount: number): void {
@@ -254,6 +349,9 @@ export class Window {
       const part = this.#parts[i]!;
       const taken = Math.min(part.amount, amount);
       part.amount -= taken;
+      const bulk = Math.min(part.bulk, part.amount);
+      this.#bulk += bulk - part.bulk;
+      part.bulk = bulk;
       this.#sum -= taken;
       amount -= taken;
     }
@@ -274,10 +372,14 @@ export class Window {
   #leave(nowMs: number): void {
     const keptMs = this.#keptMs(nowMs);
     let gone = 0;
-    while (gone < this.#parts.length && this.#parts[gone]!.endsAtMs + keptMs <= nowMs)
-      this.#sum -= this.#parts[gone++]!.amount;
+    while (gone < this.#parts.length && this.#parts[gone]!.endsAtMs + keptMs <= nowMs) this.#gone(this.#parts[gone++]!);
     if (gone > 0) this.#parts.splice(0, gone);
-    if (this.#parts.length === 0) this.#sum = 0;
+    if (this.#parts.length === 0) this.#sum = this.#bulk = 0;
+  }
+
+  #gone({ amount, bulk }: Part): void {
+    this.#sum -= amount;
+    this.#bulk -= bulk;
   }
 }
 

@@ -86,7 +86,7 @@ export class Run<In> extends BaseRunHandle {
     this.attempt++;
     this.counted = (this.weight * items) / this.size;
     if (items < this.size) this.extraRuns++;
-    this.beganAtMs = this.#dispatcher.retried(items, this.counted, items < this.size);
+    this.beganAtMs = this.#dispatcher.retried(items, this.counted, this.calls.bulkRate, items < this.size);
   }
 
   override reportWeight(weight: number): void {

@@ -7,6 +7,20 @@ import { ByTurns } from "./by-turns.ts";
 import { Cursor, NewestFirst } from "./cursors.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
+/** The calls of a group that may go, as far as bulk is bounded. */
+export function mayGo<In>(
+  group: Group<In>,
+  { fill, onlyBulk }: BatchLimits,
+): { readonly waiting: number; readonly oldestAtMs: number } {
+  const [immediate, interactive, bulk] = group.laneQueues;
+  if (onlyBulk) return { waiting: bulk.live, oldestAtMs: bulk.oldestAtMs() };
+  if (fill === undefined) return { waiting: group.waiting, oldestAtMs: group.oldestAtMs() };
+  const filling = fill.weight > 0 ? Math.min(bulk.live, Math.floor(fill.items)) : 0;
+  // What stays is old: live calls must not count as held for as long.
+  const oldestAtMs = filling > 0 ? group.oldestAtMs() : Math.min(immediate.oldestAtMs(), interactive.oldestAtMs());
+  return { waiting: immediate.live + interactive.live + filling, oldestAtMs };
+}
+
 /** The next batch of a group, as it would be now. */
 export interface Preview {
   /** Items that could go; too many where counting exactly would cost a scan. */
@@ -70,10 +84,11 @@ export class Selection<In> {
     const count = this.#choose(group, maxBatchSize, nowMs, costs);
     const { closedByWeight, weight, withImmediate, isAlone } = this;
     const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    const toGo = mayGo(group, this.#limits);
     return {
       // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
-      waiting: count === capacity && !this.#hasOrder ? group.waiting : count,
-      oldestAtMs: !this.#hasOrder || group.newestFirst ? group.oldestAtMs() : this.oldestAtMs,
+      waiting: count === capacity && !this.#hasOrder ? toGo.waiting : count,
+      oldestAtMs: !this.#hasOrder || group.newestFirst ? toGo.oldestAtMs : this.oldestAtMs,
       capacity,
       weight,
       closedByWeight,
@@ -147,7 +162,9 @@ export class Selection<In> {
       return fromNewest ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
     });
     const [immediate, interactive, bulk] = cursors;
-    const { maxBatchWeight, padded } = this.#limits;
+    const { maxBatchWeight, padded, onlyBulk, fill } = this.#limits;
+    let filled = 0;
+    let filledWeight = 0;
     let count = 0;
     let weight = 0;
     let heaviest = 0;
@@ -158,9 +175,9 @@ export class Selection<In> {
     this.withImmediate = false;
     while (count < seen) {
       let cursor = immediate;
-      if (immediate.atEnd()) {
+      if (onlyBulk || immediate.atEnd()) {
         // Bulk fills the places that interactive leaves. An immediate batch takes none.
-        if (!interactive.atEnd()) cursor = interactive;
+        if (!onlyBulk && !interactive.atEnd()) cursor = interactive;
         else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
       }
@@ -171,6 +188,10 @@ export class Selection<In> {
         continue;
       }
       if (!this.#admits(chunk, index, cursors)) continue;
+      if (cursor === bulk && !onlyBulk && fill !== undefined) {
+        filledWeight += chunk.weights?.[index] ?? 1;
+        if (++filled > fill.items || filledWeight > fill.weight) break;
+      }
       oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
       if (chunk.weights !== undefined && costs === undefined) {
         const itemWeight = chunk.weights[index]!;

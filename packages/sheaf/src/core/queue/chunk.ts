@@ -157,6 +157,13 @@ export class Chunk<In = unknown> {
     this.arrivalsAtMs[index] = atMs;
   }
 
+  /** The part of a batch's entries that are bulk. */
+  get bulkRate(): number {
+    let bulk = 0;
+    for (const lane of this.lanes ?? []) if (lane === 2) bulk++;
+    return bulk / this.count;
+  }
+
   epochOf(index: number): Epoch {
     return this.epochs === undefined ? this.epoch : this.epochs[index]!;
   }
