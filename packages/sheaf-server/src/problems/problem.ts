@@ -132,7 +132,7 @@ function messageOfBatcher({ code, message, details }: BatcherError, deadline: st
       return `No result within ${timeoutMs as number} ms: ${reason}. ${afterTimeout(deadline)}`;
     }
     case "RUN_TIMEOUT":
-      if (runTimeoutMs === undefined) return message;
+      if (runTimeoutMs === undefined || size === undefined) return message;
       return (
         `A batch of ${size as number} items ran longer than ${runTimeoutMs as number} ms (RUN_TIMEOUT_MS) and was abandoned. ` +
         "Retry; if it happens again, the server needs a longer RUN_TIMEOUT_MS or a smaller MAX_BATCH_SIZE."

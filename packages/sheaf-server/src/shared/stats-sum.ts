@@ -17,7 +17,7 @@ const sumIn =
   (of: Read): number =>
     parts.reduce((total, part) => total + of(part), 0);
 
-type Counts = "queued" | "inFlight" | "items" | "batches" | "bisectRuns" | "abandonedRuns" | "reasons";
+type Counts = "queued" | "inFlight" | "items" | "batches" | "bisectRuns" | "abandonedRuns" | "hungRuns" | "reasons";
 
 /** The counts of several batchers, added up. */
 export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, Counts> {
@@ -29,6 +29,7 @@ export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, 
     batches: sum((part) => part.batches),
     bisectRuns: sum((part) => part.bisectRuns),
     abandonedRuns: sum((part) => part.abandonedRuns),
+    hungRuns: sum((part) => part.hungRuns),
     reasons: countsBy(none.reasons, (reason) => sum(({ reasons }) => reasons[reason])),
   };
 }

@@ -100,7 +100,8 @@ export function assembleBatcher<In, Out>(
     flush: () => lifecycle.flush(),
     drain: () => lifecycle.drain(),
     close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}) => lifecycle.close(graceMs),
-    ready: () => lifecycle.readiness,
+    ready: () =>
+      admission.refusal?.isPassing === true ? Promise.reject(admission.refusal.error) : lifecycle.readiness,
     stats: () => {
       const nowMs = clock.now();
       const counts = {
@@ -110,6 +111,7 @@ export function assembleBatcher<In, Out>(
         concurrency: { now: settings.slots.limit, cause: learned?.cause ?? fixedBy },
         bisectRuns: dispatcher.bisectRuns,
         abandonedRuns: dispatcher.abandonedRuns,
+        hungRuns: dispatcher.abandonedNow,
         rateLimit: settings.rateLimit === undefined ? null : throttle.seat!.stats(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };

@@ -412,7 +412,8 @@ function refusalMs(error: unknown): number | undefined {
   // `drainMs` is when the whole queue is through; there is room before that.
   if (details !== undefined && propertyOf(error, "code") === "QUEUE_FULL")
     return Math.min(1000, Math.max(10, Number(details["drainMs"] ?? 100)));
-  const waitMs = details?.["restartInMs"] ?? propertyOf(error, "retryAfterMs");
+  const hungMs = details?.["hungRuns"] === undefined ? undefined : 1000;
+  const waitMs = hungMs ?? details?.["restartInMs"] ?? propertyOf(error, "retryAfterMs");
   return typeof waitMs === "number" && waitMs >= 0 && waitMs < Infinity ? Math.max(10, waitMs) : undefined;
 }
 

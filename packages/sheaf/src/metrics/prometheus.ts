@@ -223,6 +223,11 @@ const table: readonly Row[] = [
     "Runs given up after runTimeoutMs.",
     ({ abandonedRuns }) => abandonedRuns,
   ),
+  gauge(
+    "sheaf_scheduler_hung_runs",
+    "Runs given up that have not ended; calls are refused while they take every slot.",
+    ({ hungRuns }) => hungRuns,
+  ),
   ofLimits(
     "gauge",
     "sheaf_rate_limit_per_minute",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, greedy } from "../../dist/index.js";
+import { type Batcher, createBatcher, greedy } from "../../dist/index.js";
 import type { RunHandle } from "../../dist/executors.js";
 import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
@@ -41,22 +41,65 @@ test("one abandoned run of two slots leaves a free slot", async () => {
   assert.deepEqual(batches(), [[1], [2], [3], [4]]);
 });
 
-test("while abandoned runs ≥ concurrency nothing is dispatched", async () => {
-  const { batcher, clock, runs, batches, finishAll } = heldBatcher({
-    runTimeoutMs: 100,
-    concurrency: 2,
-    maxBatchSize: 1,
-  });
+test("while runs that were given up take every slot, calls fail after a bounded time, new ones at once, until one ends", async (t) => {
+  const warned = t.mock.method(console, "warn", () => undefined);
+  for (const onQueueFull of ["reject", "wait"] as const) {
+    const { batcher, clock, runs, batches, finishAll } = heldBatcher({
+      runTimeoutMs: 100,
+      concurrency: 2,
+      maxBatchSize: 1,
+      maxQueueSize: 2,
+      onQueueFull,
+    });
+    watchAll(batcher, [1, 2]);
+    await clock.advanceAsync(100);
+    const later = watchAll(batcher, [3, 4, 5]);
+    await clock.advanceAsync(999);
+    assert.deepEqual([batches(), later[0]!.status, batcher.stats().hungRuns], [[[1], [2]], "pending", 2]);
+    await clock.advanceAsync(1);
+    const { message, details } = assertCode(later[0], "RUN_TIMEOUT");
+    assert.match(message, /2 runs that were given up \(runTimeoutMs\) and have not ended/);
+    assert.deepEqual(details, { hungRuns: 2, runTimeoutMs: 100 });
+    assertCode(later[2], onQueueFull === "wait" ? "RUN_TIMEOUT" : "QUEUE_FULL");
+    const refused = watch(batcher(6));
+    await clock.settle();
+    assertCode(refused, "RUN_TIMEOUT");
+    await assert.rejects(batcher.ready(), /have not ended/);
+    await runs[0]!.finish();
+    const next = watch(batcher(7));
+    await finishAll();
+    assert.deepEqual([next.value, batcher.stats().hungRuns, batches()], [7, 0, [[1], [2], [7]]]);
+  }
+  assert.equal(warned.mock.callCount(), 0);
+});
+
+test("a batcher that is closed while its slots hang stays closed when they end", async () => {
+  const { batcher, clock, runs } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
   watchAll(batcher, [1, 2]);
-  await clock.advanceAsync(100);
-  const later = watchAll(batcher, [3]);
-  await clock.advanceAsync(10_000);
-  assert.deepEqual(batches(), [[1], [2]]);
-  assert.equal(later[0]!.status, "pending");
+  await clock.advanceAsync(2000);
+  await batcher.close();
   await runs[0]!.finish();
-  assert.deepEqual(batches(), [[1], [2], [3]]);
-  await finishAll();
-  assert.equal(later[0]!.value, 3);
+  const call = watch(batcher(3));
+  await clock.settle();
+  assertCode(call, "CLOSED");
+});
+
+test("a call that times out behind runs that hang, or that all wait for their own batcher, says so", async (t) => {
+  t.mock.method(console, "warn", () => undefined);
+  const { batcher, clock } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(100);
+  const behind = watch(batcher(2, { timeoutMs: 500 }));
+  await clock.advanceAsync(500);
+  assert.match(assertCode(behind, "TIMEOUT").message, /have not ended\.$/);
+  const selfClock = manualClock();
+  const self: Batcher<number, number> = createBatcher(
+    async (items: number[]) => Promise.all(items.map((item) => (item > 0 ? self(item - 1, { timeoutMs: 300 }) : 0))),
+    { clock: selfClock, concurrency: 1, name: "self" },
+  );
+  const call = watch(self(3));
+  await selfClock.advanceAsync(300);
+  assert.match(assertCode(call, "TIMEOUT").message, /will not run\. Every running batch has called this batcher: /);
 });
 
 test("the results of an abandoned run reach no caller and do no harm", async () => {
@@ -90,8 +133,8 @@ test("close with items still waiting behind abandoned runs settles them", async 
   const { batcher, clock } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
   const calls = watchAll(batcher, [1, 2]);
   await clock.advanceAsync(100);
-  const closed = watch(batcher.close({ graceMs: 1_000 }));
-  await clock.advanceAsync(1_000);
+  const closed = watch(batcher.close({ graceMs: 900 }));
+  await clock.advanceAsync(900);
   assert.equal(closed.status, "fulfilled");
   assertCode(calls[1], "CLOSED");
 });

@@ -279,7 +279,7 @@ export class Deployment {
         this.#finishing.delete(model);
         this.#cutOff += model.cutOff;
         const gone = this.#gone ?? emptyStats(this.name);
-        this.#gone = { ...gone, ...sumOfCounts([gone, model.stats()]), queued: 0, inFlight: 0 };
+        this.#gone = { ...gone, ...sumOfCounts([gone, model.stats()]), queued: 0, inFlight: 0, hungRuns: 0 };
       });
     this.#finishing.set(model, closed);
   }

@@ -19,7 +19,7 @@ import { TurnEnd } from "./turn-end.ts";
 
 /**
  * `restarting`: no worker is alive, but one starts at once, and items wait for it. `unavailable`: its workers crashed too
- * often and pause, or the queue of its fleet cannot be used.
+ * often and pause, they or its runs hang, or the queue of its fleet cannot be used.
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
@@ -90,7 +90,10 @@ export class ServedModel {
     }
     this.#isTenanted = batcher === undefined ? isTenanted(settings) : parts.isTenanted === true;
     this.batcher = batcher ?? localBatcher(definition, settings, this.maxBatchSize, cache);
-    this.batcher.subscribe((record) => this.statistics.batch(record));
+    this.batcher.subscribe((record) => {
+      this.statistics.batch(record);
+      if (record.errorCode === "RUN_TIMEOUT") this.#isReady = false;
+    });
     this.#workers?.onInstance(() => (this.#isReady = false));
     this.batcher.ready().then(
       () => this.#became("ready"),
@@ -129,6 +132,10 @@ export class ServedModel {
     if (this.#failure !== undefined) return this.#failure;
     const outage = this.#phase === "ready" ? this.#workers?.outage : undefined;
     if (outage !== undefined) return outage.error;
+    if (this.#isHung)
+      return new Error(
+        "runs that were given up after RUN_TIMEOUT_MS take every slot and do not end. Restart the server.",
+      );
     const unavailableReason = this.#phase === "closed" ? undefined : this.#fleet?.unavailableReason;
     return unavailableReason === undefined ? undefined : new Error(unavailableReason);
   }
@@ -138,9 +145,16 @@ export class ServedModel {
     if (this.#phase !== "ready") return this.#phase;
     // Every request asks, and as long as it is ready the answer changes only when an instance does.
     if (this.#isReady) return "ready";
-    const state = stateOf(this.#workers);
+    const state = this.#isHung ? "unavailable" : stateOf(this.#workers);
     this.#isReady = state === "ready";
     return state;
+  }
+
+  /** Runs that do not end take every slot of a model that runs in this process. */
+  get #isHung(): boolean {
+    if (this.#workers !== undefined || this.#isReady) return false;
+    const { hungRuns, inFlight, concurrency } = this.batcher.stats();
+    return hungRuns > 0 && inFlight === 0 && hungRuns >= (concurrency?.now ?? 1);
   }
 
   /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */

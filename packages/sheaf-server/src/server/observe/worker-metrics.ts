@@ -26,7 +26,10 @@ export function workerFamilies(models: Models): MetricFamily[] {
       "Workers by state.",
       withWorkers.flatMap(({ name, workers }) => {
         const counts = new Map<string, number>();
-        for (const { state } of workers.instances()) counts.set(state, (counts.get(state) ?? 0) + 1);
+        for (const { state, role } of workers.instances()) {
+          const word = role === "hung" ? role : state;
+          counts.set(word, (counts.get(word) ?? 0) + 1);
+        }
         return [...counts].map(([state, value]) => ({ labels: { batcher: name, state }, value }));
       }),
     ),

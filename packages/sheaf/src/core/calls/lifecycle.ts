@@ -65,7 +65,7 @@ export class Lifecycle<In, Out> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.#admission.refusal ??= { error: this.closedError("closed.") };
+    this.#admission.close(this.closedError("closed."));
     this.#closing ??= this.#finish();
     if (graceMs !== undefined && graceMs !== Infinity) {
       const cancel = this.#settings.clock.after(graceMs, () => this.#cutOff(graceMs));
@@ -84,8 +84,8 @@ export class Lifecycle<In, Out> {
   };
 
   readonly #fail = (error: unknown): void => {
-    this.#admission.refusal ??= { error };
-    this.#withdrawAll(error);
+    this.#admission.close(error);
+    this.#admission.rejectAll(error);
   };
 
   async #finish(): Promise<void> {
@@ -98,16 +98,7 @@ export class Lifecycle<In, Out> {
 
   #cutOff(graceMs: number): void {
     const error = this.closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
-    this.#withdrawAll(error);
-    this.#dispatcher.cutOff(error);
-  }
-
-  #withdrawAll(error: unknown): void {
     this.#admission.rejectAll(error);
-    this.#queue.everyChunk((chunk) => {
-      for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) this.#queue.cancellation.withdraw(chunk, i, error, "rejected");
-      }
-    });
+    this.#dispatcher.cutOff(error);
   }
 }

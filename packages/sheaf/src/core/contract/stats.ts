@@ -128,6 +128,8 @@ export interface BatcherStats {
   readonly bisectRuns: number;
   /** Runs given up after runTimeoutMs. */
   readonly abandonedRuns: number;
+  /** Runs given up that have not ended: while they take every slot, calls are refused. */
+  readonly hungRuns: number;
   readonly meanBatchSize: number;
   /** 0…1: mean of size / maxBatchSize or weight / maxBatchWeight, whichever is larger for the batch; 0 if unlimited. */
   readonly fillRate: number;

@@ -186,7 +186,12 @@ export class Dispatcher<In, Out> {
 
   /** Every run in flight has called this batcher: if all wait for the answer, none ends. */
   haveAllCalled(): boolean {
-    return this.#runs.every((run) => run.hasCalled);
+    return this.#runs.length > 0 && this.#runs.every((run) => run.hasCalled);
+  }
+
+  /** Runs that were abandoned and have not ended hold every slot. */
+  get isHung(): boolean {
+    return this.#state === "open" && this.inFlight === 0 && this.abandonedNow >= this.#settings.slots.limit;
   }
 
   /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */

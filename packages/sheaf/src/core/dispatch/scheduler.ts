@@ -69,7 +69,7 @@ export class Scheduler<In, Out> {
       admission.expire(nowMs);
       this.#keepDeadlines();
     });
-    this.#stallWatch = new StallWatch(settings, stallWarningMs, dispatcher);
+    this.#stallWatch = new StallWatch(settings, stallWarningMs, dispatcher, (error) => admission.refuseForNow(error));
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
   }
@@ -109,6 +109,11 @@ export class Scheduler<In, Out> {
   /** A run has begun, as its executor reports from any async context: another may go ahead some time later. */
   began(): void {
     if (this.#queue.tenants !== undefined && this.#settings.prefetch > 0) this.wake();
+  }
+
+  /** Why waiting calls do not start, where that is not for want of capacity. */
+  get stallCause(): string | undefined {
+    return this.#dispatcher.freeSlots <= 0 ? this.#stallWatch.cause : undefined;
   }
 
   stop(): void {
@@ -224,8 +229,9 @@ export class Scheduler<In, Out> {
     // A slot that is left free shows that the waiting items are held, not too many; unless only the pace holds them.
     if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit && !this.#isPaced())
       this.#overload?.slotIsIdle();
+    if (this.#admission.refusal?.isPassing === true && !this.#dispatcher.isHung) this.#admission.refusal = undefined;
     const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
-    if (!isBlocked) this.#stallWatch.set(Infinity);
-    else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());
+    if (isBlocked) this.#stallWatch.keep();
+    else this.#stallWatch.set(Infinity);
   }
 }

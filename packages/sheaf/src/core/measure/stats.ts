@@ -51,7 +51,15 @@ export class Statistics {
     nowMs: number,
     counts: Pick<
       BatcherStats,
-      "name" | "queued" | "inFlight" | "concurrency" | "bisectRuns" | "abandonedRuns" | "rateLimit" | "tenants"
+      | "name"
+      | "queued"
+      | "inFlight"
+      | "concurrency"
+      | "bisectRuns"
+      | "abandonedRuns"
+      | "hungRuns"
+      | "rateLimit"
+      | "tenants"
     >,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,

@@ -7,8 +7,8 @@ import type { Waiters } from "./waiters.ts";
 
 /** Whether the batcher takes calls, and has room for one. */
 export class Admission<In> {
-  /** The error of new calls; set when the batcher takes no more. */
-  refusal: { readonly error: unknown } | undefined;
+  /** The error of new calls; set when the batcher takes no more, for good unless it `isPassing`. */
+  refusal: { readonly error: unknown; readonly isPassing: boolean } | undefined;
   /** Of live calls, and apart from them of bulk ones: a backlog takes no place of a user. */
   readonly rooms: readonly [live: Room<In>, bulk: Room<In>];
   readonly #queue: Queue<In>;
@@ -74,8 +74,25 @@ export class Admission<In> {
     for (const { waiters } of this.rooms) waiters?.relabel(epoch);
   }
 
+  /** Takes no more calls. A reason for good stays, the first of them. */
+  close(error: unknown): void {
+    if (this.refusal === undefined || this.refusal.isPassing) this.refusal = { error, isPassing: false };
+  }
+
+  /** Refuses those who wait, in the queue or for room, and all others, until the reason has passed. */
+  refuseForNow(error: unknown): void {
+    this.refusal ??= { error, isPassing: true };
+    this.rejectAll(error);
+  }
+
+  /** Rejects everyone who waits. */
   rejectAll(error: unknown): void {
     for (const { waiters } of this.rooms) waiters?.rejectAll(error);
+    this.#queue.everyChunk((chunk) => {
+      for (let i = 0; i < chunk.count; i++) {
+        while (chunk.settlers[i] !== undefined) this.#queue.cancellation.withdraw(chunk, i, error, "rejected");
+      }
+    });
   }
 }
 

@@ -17,7 +17,7 @@ export class Cancellation<In> {
   nextDeadlineAtMs: number = Infinity;
   #aborts: AbortListeners | undefined;
   /** Is woken when there may be room in the queue again. */
-  scheduler: { wake(): void } | undefined;
+  scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
   readonly #clock: Clock;
   readonly #name: string;
   readonly #queue: Queue<In>;
@@ -161,7 +161,7 @@ export class Cancellation<In> {
     const timeoutMs = chunk.deadlinesAtMs![index]! - chunk.arrivedAtMs(index);
     const error =
       likelyMs === undefined
-        ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined)
+        ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined, this.scheduler?.stallCause)
         : foreseenError(this.#name, timeoutMs, likelyMs);
     this.withdraw(chunk, index, error, "timeout");
   }
@@ -245,14 +245,16 @@ export class AbortListeners {
   }
 }
 
-export function timeoutError(name: string, waitedMs: number, neverRan: boolean): BatcherError {
+/** `stallCause`: why it never ran, where that is not for want of capacity. */
+export function timeoutError(name: string, waitedMs: number, neverRan: boolean, stallCause?: string): BatcherError {
   const timeoutMs = round(waitedMs);
+  const cure = (neverRan ? stallCause : undefined) ?? "Raise timeoutMs, or add capacity.";
   const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";
-  return new BatcherError(
-    "TIMEOUT",
-    `${name}: no result within ${timeoutMs} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
-    { timeoutMs, predicted: false, waiting: neverRan },
-  );
+  return new BatcherError("TIMEOUT", `${name}: no result within ${timeoutMs} ms (timeoutMs); ${what}. ${cure}`, {
+    timeoutMs,
+    predicted: false,
+    waiting: neverRan,
+  });
 }
 
 function foreseenError(name: string, waitedMs: number, likelyMs: number): BatcherError {

@@ -273,7 +273,12 @@ export class Waiters<In> {
   /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
   expire(nowMs: number): void {
     for (const waiter of this.#expired(nowMs)) {
-      const error = timeoutError(this.#name, waiter.deadlineAtMs - waiter.arrivedAtMs, true);
+      const error = timeoutError(
+        this.#name,
+        waiter.deadlineAtMs - waiter.arrivedAtMs,
+        true,
+        this.#queue.cancellation.scheduler?.stallCause,
+      );
       this.#dismiss(waiter, error, "timeout");
     }
   }

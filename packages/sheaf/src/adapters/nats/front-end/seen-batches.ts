@@ -79,6 +79,7 @@ export class SeenBatches {
       inFlight: 0,
       bisectRuns: 0,
       abandonedRuns: 0,
+      hungRuns: 0,
       concurrency: null,
       rateLimit: null,
       tenants: null,
