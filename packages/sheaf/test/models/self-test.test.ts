@@ -20,10 +20,10 @@ test("a model that treats each item on its own is independent, after nine runs",
   assert.deepEqual(sizes, [1, 1, 1, 1, 1, 1, 3, 3, 8]);
 });
 
-test("up to 5 % is slight, more is dependent, at most thirteen runs tell", async () => {
+test("up to 2 % is slight, more is dependent, at most thirteen runs tell", async () => {
   for (const [share, verdict] of [
-    [0.04, "slightly-dependent"],
-    [0.06, "dependent"],
+    [0.015, "slightly-dependent"],
+    [0.03, "dependent"],
   ] as const) {
     const { run, sizes } = modelOf((all) =>
       all.map((item) => Float64Array.of(item, all.length === 1 ? 1000 : 1000 * (1 - share))),
@@ -64,11 +64,26 @@ test("an output that is not deterministic hides no other that depends on the bat
 
 test("no run is larger than the batches that are served", async () => {
   const { run, sizes } = modelOf((all) => all.map(() => all.length));
-  assert.equal((await selfTest(run, items, 2)).verdict, "dependent");
+  assert.equal((await selfTest(run, items, { maxBatchSize: 2 })).verdict, "dependent");
   assert.equal(Math.max(...sizes), 2);
   sizes.length = 0;
-  assert.equal((await selfTest(run, items, 1)).verdict, "independent");
+  assert.equal((await selfTest(run, items, { maxBatchSize: 1 })).verdict, "independent");
   assert.equal(Math.max(...sizes), 1);
+});
+
+test("what an input far from the items does to their results counts, unless it fails alone", async () => {
+  // As a scale that all items of a batch share.
+  const { run, sizes } = modelOf((all) => {
+    if (all.length === 1 && all[0] === 7e7) throw new Error("too large");
+    const step = Math.max(...all) / 1e4;
+    return all.map((item) => Float64Array.of(Math.round(item / step) * step));
+  });
+  assert.equal((await selfTest(run, items)).verdict, "independent");
+  assert.equal((await selfTest(run, items, { neighbours: [7e7] })).verdict, "independent");
+  assert.equal((await selfTest(run, items, { neighbours: [1e6], maxBatchSize: 2 })).verdict, "dependent");
+  sizes.length = 0;
+  assert.deepEqual(await selfTest(run, items, { neighbours: [1e6] }), { verdict: "dependent", differenceRate: 1 });
+  assert.ok(sizes.length <= 13 + 3, `${sizes.length} runs`);
 });
 
 test("a run that fails, or gives too few results, rejects", async () => {

@@ -34,7 +34,7 @@ async function inspect({ path, ...settings }: OnnxInspectionRequest): Promise<On
 
 async function tryOut(session: OnnxSession, layout: OnnxLayout, maxBatchSize?: number): Promise<OnnxInspection> {
   const model: LoadedOnnx = { session, layout, isBare: false };
-  const items = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
+  const { items, neighbours } = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
   try {
     await runOnnx(items.slice(0, 1), model);
   } catch (error) {
@@ -45,7 +45,7 @@ async function tryOut(session: OnnxSession, layout: OnnxLayout, maxBatchSize?: n
   try {
     const run = async (batch: readonly unknown[]): Promise<readonly unknown[]> =>
       comparable(await runOnnx(batch, model), layout.outputs);
-    return { layout, sample, selfTest: await selfTest(run, items, maxBatchSize) };
+    return { layout, sample, selfTest: await selfTest(run, items, { maxBatchSize, neighbours }) };
   } catch (error) {
     const reason = `it fails for two items at once: ${messageOf(error)}`;
     return { layout: { ...layout, axis: "one-row", reason }, sample };

@@ -3,6 +3,7 @@ import { runHandle } from "sheaf/executors";
 import { selfTest } from "sheaf/models";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
+import { neighboursOf } from "./neighbours.ts";
 import { closedOn, inspectionExecutor } from "../workers/inspection.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { ModuleExports } from "./module-sample-worker.ts";
@@ -50,7 +51,7 @@ export async function triedOut<Spec extends ModelSpec>(
   settings: Omit<ModuleTrialOptions, "open">,
 ): Promise<Spec> {
   try {
-    const verdict = await testOn(executor, samples, settings);
+    const verdict = await testOn(executor, samples, { ...settings, input: spec.input });
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
     return { ...spec, sample: samples[0], ...verdict, note };
   } catch (error) {
@@ -64,9 +65,14 @@ export async function triedOut<Spec extends ModelSpec>(
 export async function testOn(
   executor: Executor<never, unknown>,
   samples: readonly unknown[],
-  settings: Pick<RunnerSettings, "batchDependent" | "maxBatchSize">,
+  {
+    input,
+    maxBatchSize,
+    ...settings
+  }: Pick<RunnerSettings, "batchDependent" | "maxBatchSize"> & Pick<ModelSpec, "input">,
 ): Promise<BatchVerdict> {
   const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
     executor.run([...items] as never[], runHandle({ size: items.length }));
-  return batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
+  const neighbours = neighboursOf(input, samples);
+  return batchVerdict(await selfTest(run, samples, { maxBatchSize, neighbours }), settings);
 }

@@ -1,6 +1,7 @@
 import { selfTest, type SelfTest } from "sheaf/models";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { readFolder, type FolderOptions, type FolderSettings } from "./folder-settings.ts";
+import { farTexts } from "../self-test/neighbours.ts";
 import type { SessionSettings } from "../onnx/session.ts";
 import { loadTextModel, runTogether, type TextItem, type TextResult } from "./model.ts";
 
@@ -23,14 +24,18 @@ async function inspect({ folder, modelFile, pooling, ...session }: TextInspectio
   const settings = readFolder(folder, { modelFile, pooling });
   const model = await loadTextModel({ folder, settings, ...session });
   try {
-    const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
+    const itemOf = (text: string): TextItem => (settings.task === "rerank" ? { query: "cat", text } : text);
+    const items = words.map(itemOf);
     const [first, ...others] = await runTogether(items, model);
     const vectorLength = first?.vector?.length ?? 0;
     if (others.some(({ vector }) => (vector?.length ?? 0) !== vectorLength))
       throw new Error(
         `${settings.modelPath}: ${model.graph.output} has a different length for each text; an embedding has one length`,
       );
-    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, session.maxBatchSize);
+    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, {
+      maxBatchSize: session.maxBatchSize,
+      neighbours: farTexts.map(itemOf),
+    });
     checkLengths(first, vectorLength, model.settings);
     return {
       settings: model.settings,
