@@ -1,6 +1,7 @@
 // `npm run check`: what can be told without running the product: lint (with types), format, unused code, what would be
 // published, documents against code (the `.check.test.mjs` files), and how many files a request walks through.
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
+import { promisify } from "node:util";
 import { root } from "./lib/files.mjs";
 import { commandOf, testFiles, testOptions } from "./lib/suites.mjs";
 
@@ -17,16 +18,21 @@ const checks = {
 const build = spawnSync(process.execPath, ["scripts/build.mjs"], { cwd: root, stdio: "inherit" });
 if (build.status !== 0) process.exit(build.status ?? 1);
 
+// The tools at the same time: each waits, or leaves a core idle, for part of its own.
 const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" };
-for (const [name, [tool, ...parameters]] of Object.entries(checks)) {
-  const { status, stdout, stderr } = run([`node_modules/.bin/${tool}`, ...parameters], { env, encoding: "utf8" });
-  console.log(`${status === 0 ? "✔" : `✖`} ${name}${status === 0 ? "" : `\n${stdout}${stderr}`}`);
-}
-run(["prove/walk.mjs"], { stdio: "inherit" });
-run([...testOptions, ...testFiles([]).filter((file) => commandOf(file) === "check")], { stdio: "inherit" });
-
-function run(parameters, options) {
-  const ended = spawnSync(process.execPath, parameters, { cwd: root, maxBuffer: 2 ** 26, ...options });
-  if (ended.status !== 0) process.exitCode = 1;
-  return ended;
+await Promise.all(
+  Object.entries(checks).map(async ([name, [tool, ...parameters]]) => {
+    const options = { cwd: root, env, maxBuffer: 2 ** 26 };
+    const run = promisify(execFile)(process.execPath, [`node_modules/.bin/${tool}`, ...parameters], options);
+    const broken = await run.then(() => undefined, ({ message, stdout, stderr }) => stdout + stderr || message); // prettier-ignore
+    console.log(broken === undefined ? `✔ ${name}` : `✖ ${name}\n${broken}`);
+    if (broken !== undefined) process.exitCode = 1;
+  }),
+);
+for (const parameters of [
+  ["prove/walk.mjs"],
+  [...testOptions, ...testFiles([]).filter((file) => commandOf(file) === "check")],
+]) {
+  const { status } = spawnSync(process.execPath, parameters, { cwd: root, stdio: "inherit" });
+  if (status !== 0) process.exitCode = 1;
 }

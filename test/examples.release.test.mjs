@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { test } from "node:test";
+import { suite, test } from "node:test";
 import { promisify } from "node:util";
 import { complaintsOnManifest, examples, isLight, runExample } from "../scripts/lib/examples.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
@@ -68,10 +68,12 @@ test("an example that fails is a failure, with its output", async () => {
   await assert.rejects(runExample(broken), /examples\/hello ended with 1:[^]*Missing script: "test"/);
 });
 
-for (const example of all.filter(isLight))
-  test(`examples/${example.name} runs, and what it claims holds`, { skip: skipOf(example) }, () =>
-    runExample(example, { NATS_SERVER }),
-  );
+suite("each runs", { concurrency: 4 }, () => {
+  for (const example of all.filter(isLight))
+    test(`examples/${example.name} runs, and what it claims holds`, { skip: skipOf(example) }, () =>
+      runExample(example, { NATS_SERVER }),
+    );
+});
 
 function skipOf({ name }) {
   return filesBelow(`examples/${name}`, ".py").length > 0 && skipWithoutPython;

@@ -13,7 +13,9 @@ const mostUnsteady = 2;
  * unsteady. A wrong, lost or doubled result is no machine's fault, and fails at once: `assertResult` in test/support/result.mjs.
  */
 export async function runTests(files) {
-  const failed = await runOnce(files, { concurrency: testsAtOnce });
+  // With real parts they wait half of the time: for sockets, processes and pauses.
+  const hasParts = files.some((file) => commandOf(file) !== "test");
+  const failed = await runOnce(files, { concurrency: hasParts ? 2 * testsAtOnce : testsAtOnce });
   const again = [...failed.keys()];
   if (again.length === 0) return true;
   if (

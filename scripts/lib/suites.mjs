@@ -37,7 +37,7 @@ export function integrationFiles(words) {
     .map((name) => `${root}/integration/${name}`);
 }
 
-/** Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores. */
+/** Two processes: every machine that counts has two cores. */
 export const testsAtOnce = 2;
 /** Of a file: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too. */
 export const testTimeoutMs = 900_000;
