@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { KeyBatchers } from "../../dist/proxy/key-batchers.js";
+import { defaultSettings } from "../../dist/settings/settings.js";
 import fc from "fast-check";
 import { embeddingApi, proxying, vectorOf } from "./proxying.js";
 
@@ -90,14 +92,16 @@ test("calls of one key that differ in nothing do share requests", async (t) => {
   assert.deepEqual(new Set(api.requests.map(({ headers }) => headers["authorization"])).size, 2);
 });
 
-test("a caller that names a new model in each request is told to come back, and others are served", async (t) => {
-  const api = await embeddingApi(t);
-  const proxy = await proxying(t, api.baseURL);
-  const statuses = await Promise.all(
-    Array.from({ length: 60 }, async (_, i) => (await proxy.embed("a", { key: "sk-1", model: `m${i}` })).status),
-  );
-  assert.ok(statuses.includes(429) && statuses.includes(200), statuses.join());
-  assert.equal((await proxy.embed("a", { key: "sk-1", model: "m0" })).status, 200);
+test("a caller that names a new model in each request is told to come back in a second", (t) => {
+  let nowMs = 5;
+  t.mock.method(performance, "now", () => nowMs);
+  const keyBatchers = new KeyBatchers(defaultSettings);
+  t.after(() => keyBatchers.close(0));
+  for (let i = 0; i < 30; i++) keyBatchers.of(["sk-1"], `m${i}`, undefined);
+  assert.throws(() => keyBatchers.of(["sk-1"], "m30", undefined), /30 new models in a second; retry in a second/);
+  keyBatchers.of(["sk-1"], "m0", undefined);
+  nowMs += 1000;
+  keyBatchers.of(["sk-1"], "m30", undefined);
 });
 
 const callOf = (text: string): string => text.slice(0, text.lastIndexOf("."));

@@ -383,3 +383,24 @@ test("openaiFetch keeps the query of its baseURL", async () => {
     assert.deepEqual(urls, [expected]);
   }
 });
+
+test("a reply that is no JSON names the address, and one that never ends is given up", async () => {
+  const baseURL = "https://wrong.example/v2";
+  const page = async () => new Response("<!doctype html><title>Welcome</title>");
+  await assert.rejects(
+    openaiEmbeddings(openaiFetch({ baseURL, fetch: page }), { model: "m" })("a"),
+    /https:\/\/wrong\.example\/v2\/embeddings replied with something else than JSON \("<!doctype html>.*baseURL/,
+  );
+  let sent = 0;
+  let isCancelled = false;
+  const endless = async () =>
+    new Response(
+      new ReadableStream({
+        pull: (controller) => (sent++, controller.enqueue(Buffer.alloc(65_536, "["))),
+        cancel: () => void (isCancelled = true),
+      }),
+    );
+  const client = openaiFetch({ baseURL, fetch: endless });
+  await assert.rejects(openaiEmbeddings(client, { model: "m" })("a"), /cannot be read: more than 1179648 bytes/);
+  assert.ok(sent < 25 && isCancelled, `${sent} pieces`);
+});

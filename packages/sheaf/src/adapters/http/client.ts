@@ -13,7 +13,7 @@ import {
 } from "../../index.ts";
 import { withRetries } from "../shared/retries.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
-import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
+import { boundedText, NotUtf8, TooLarge, webSource } from "../shared/bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";

@@ -1,5 +1,5 @@
 import type { Responder } from "./responder.ts";
-import type { ChunkSource } from "./bounded-text.ts";
+import type { ChunkSource } from "../shared/bounded-text.ts";
 
 /** The part of a Fastify request that is used. */
 export interface FastifyRequestLike {

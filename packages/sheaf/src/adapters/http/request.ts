@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import type { Priority } from "../../index.ts";
-import { boundedText, TooLarge, type ChunkSource } from "./bounded-text.ts";
+import { boundedText, TooLarge, type ChunkSource } from "../shared/bounded-text.ts";
 import { RequestError } from "./request-error.ts";
 import { isPriority } from "./wire.ts";
 

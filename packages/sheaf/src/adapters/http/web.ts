@@ -1,5 +1,5 @@
 import type { Responder } from "./responder.ts";
-import { webSource } from "./bounded-text.ts";
+import { webSource } from "../shared/bounded-text.ts";
 import { RequestError, replyOf, type Reply } from "./request-error.ts";
 
 /** As `Request → Response`, the shape of a handler in Hono, Next, Bun and Deno. */

@@ -1,5 +1,7 @@
 import { checkFunction, checkNames, checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
+import { boundedText, NotUtf8, TooLarge, webSource } from "../shared/bounded-text.ts";
+
 /** A text, or a text as token ids. */
 export type EmbeddingInput = string | readonly number[];
 
@@ -97,9 +99,14 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
         // A redirect that is followed takes keys to another address.
         const init = { method: "POST", headers: sent, body: JSON.stringify(body), signal, redirect: "manual" } as const;
         const replied = fetch(url, init).then(async (response) => {
-          if (!response.ok) throw new OpenAIError(response, await response.text());
-          const data: unknown = await response.json();
-          return { data, response };
+          const source = webSource(response.body);
+          const text = await boundedText(source, mostReplyBytes(body)).catch((error: unknown) => {
+            if (!(error instanceof TooLarge || error instanceof NotUtf8)) throw error;
+            source.cancel().catch(() => undefined);
+            throw new Error(`The reply of ${url} cannot be read: ${error.message}`, { cause: error });
+          });
+          if (!response.ok) throw new OpenAIError(response, text);
+          return { data: jsonIn(text, url), response };
         });
         const reply = replied.then(({ data }) => data);
         // One who awaits the response instead gets its error there.
@@ -108,6 +115,19 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
       },
     },
   };
+}
+
+/** A vector of 4,096 numbers takes 90 KB of JSON; the rest is for an error. */
+const mostReplyBytes = ({ input }: EmbeddingsRequest): number =>
+  2 ** 20 + (Array.isArray(input) ? input.length : 1) * 2 ** 17;
+
+function jsonIn(text: string, url: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const start = text.slice(0, 60).replaceAll(/\s+/g, " ");
+    throw new Error(`${url} replied with something else than JSON ("${start}…"); is baseURL right?`, { cause: error });
+  }
 }
 
 /** Throws the error that some gateways put into a reply of status 200, as what it says it is. */
