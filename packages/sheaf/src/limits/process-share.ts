@@ -1,4 +1,4 @@
-import { type Clock, warnOnce } from "../core/runtime/runtime.ts";
+import { type Clock, warnOnce, within } from "../core/runtime/runtime.ts";
 import { fairShare } from "./fair-share.ts";
 
 /** A store over which processes divide a limit; `rateShares()` of `sheaf/adapters/postgres` makes one. */
@@ -27,6 +27,8 @@ export interface DemandView {
 const renewMs = 1000;
 /** Silence after which a process's share goes to the others: it has ended or needs nothing. */
 const keepMs = 10_000;
+/** An answer that takes longer may never come: asked again before the others forget this process. */
+const patienceMs = keepMs / 2;
 /** The use of a few requests, where one takes seconds of the limit. */
 const averageMs = 10_000;
 /** More than its use, so that it can grow. */
@@ -96,7 +98,9 @@ export class ProcessShare {
 
   async #renew(demand: number): Promise<void> {
     try {
-      const share = fairShare(demand, await this.#shares.renew(this.#member, demand, keepMs));
+      const renewed = Promise.resolve(this.#shares.renew(this.#member, demand, keepMs));
+      if (!(await within(renewed, patienceMs, this.#clock))) throw new Error(`no answer within ${patienceMs} ms`);
+      const share = fairShare(demand, await renewed);
       if (!(share >= 0 && share <= 1)) throw new TypeError(`renew() must resolve to numbers of 0 to 1`);
       this.#share = Math.max(leastShare, share);
       this.#changed(this.#share);

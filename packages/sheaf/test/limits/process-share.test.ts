@@ -12,10 +12,13 @@ const numbers = { runs: 3000, weight: 300_000, perMs: 60_000 };
 function store(clock: Clock) {
   const rows = new Map<string, { demand: number; endAtMs: number }>();
   let renewals = 0;
-  const view = (state: { isAway?: boolean; isDead?: boolean } = {}): RateShares => ({
+  const view = (state: { isAway?: boolean; isDead?: boolean; hangs?: number } = {}): RateShares => ({
     renew: async (member, demand, keepMs) => {
       if (state.isAway === true) throw new Error("the store is away");
-      if (state.isDead === true) return new Promise(() => undefined);
+      if (state.isDead === true || (state.hangs ?? 0) > 0) {
+        state.hangs = 0;
+        return new Promise(() => undefined);
+      }
       renewals++;
       rows.set(member, { demand, endAtMs: clock.now() + keepMs });
       return [...rows].filter(([name, { endAtMs }]) => name !== member && endAtMs >= clock.now()).map(([, { demand: other }]) => other); // prettier-ignore
@@ -132,6 +135,25 @@ test("while the store is away each process keeps its share, and no call fails", 
   await at(clock, 120_000);
   assert.deepEqual(errors.flat(), []);
   assert.equal(warned.mock.callCount(), 2, "once for each limit");
+});
+
+test("a renewal that never ends is given up and told, and the shares follow the demand again", async (t) => {
+  const warned = t.mock.method(console, "warn", () => undefined);
+  const { clock, shared, make } = rig();
+  const state = { hangs: 0 };
+  const [early, late] = [make(shared.view(state)), make(shared.view())];
+  busy(clock, early!, 60_000);
+  await at(clock, 30_000);
+  state.hangs = 1;
+  busy(clock, late!, 120_000);
+  await at(clock, 50_000);
+  assert.deepEqual(
+    [early, late].map((embed) => shareOf(embed!)),
+    [0.5, 0.5],
+  );
+  await at(clock, 120_000);
+  assert.ok(shareOf(late!) > 0.9, `${shareOf(late!)}`);
+  assert.match(String(warned.mock.calls[0]!.arguments[0]), /no answer within 5000 ms/);
 });
 
 test("a store that answers with nonsense changes nothing", async (t) => {
