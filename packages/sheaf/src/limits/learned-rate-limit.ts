@@ -219,8 +219,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.passes++;
     const { size } = request;
     const weight = tokens ?? size.tokens;
-    // Estimates are too high at first.
-    this.sizes.passed({ ...size, tokens: Math.min(size.tokens, weight) });
+    this.sizes.passed(size);
     if (size.bytes > 0) this.#tokensPerByte += 0.1 * (weight / size.bytes - this.#tokensPerByte);
     this.#pace.accepted(weight);
     const excess = Math.min(mostExcess, weight / Math.max(1, size.tokens) - 1);

@@ -25,7 +25,7 @@ const margin: RequestSize = { items: 0, tokens: 0.02, bytes: 0.005 };
 const closeEnough: RequestSize = { items: 0.99, tokens: 0.97, bytes: 0.97 };
 /** Requests that must pass before a larger one is tried; twice as many after each try that was refused. */
 const firstPatience = 100;
-const longestPatience = 10_000;
+const longestPatience = 1000;
 /** Factor by which a limit that was found is exceeded to test it. */
 const widening = 1.25;
 /** Refused sizes that are kept; a smaller one takes the place of all that are larger. */
@@ -101,9 +101,14 @@ export class RequestSizes {
   passed(size: RequestSize): void {
     this.#passedSince++;
     const passed = this.#passed;
-    if (dimensions.every((dimension) => size[dimension] <= passed[dimension])) return;
+    // Whatever was refused and is no larger was refused for another reason.
+    const plausible = this.#refused.filter((kept) => !isWithin(kept.size, size));
+    const isContradicted = plausible.length < this.#refused.length;
+    if (isContradicted) this.#patience = firstPatience;
+    else if (isWithin(size, passed)) return;
+    this.#refused = plausible;
     this.#passed = each((dimension) => Math.max(passed[dimension], size[dimension]));
-    if (this.#refused.length > 0) this.#find();
+    if (isContradicted || plausible.length > 0) this.#find();
   }
 
   /** A request was refused, and all of its items passed in parts; `parts` is the most of each dimension in one of them. */
@@ -192,6 +197,9 @@ export class RequestSizes {
     return dimension === "items" ? Math.floor((passed + refused) / 2) : (passed + refused) / 2;
   }
 }
+
+const isWithin = (size: RequestSize, most: RequestSize): boolean =>
+  dimensions.every((dimension) => size[dimension] <= most[dimension]);
 
 const each = (of: (dimension: Dimension) => number): RequestSize => ({
   items: of("items"),

@@ -150,3 +150,65 @@ test("a cap holds until a request that passes contradicts it, and is found by ha
   sizes.passed(of(100));
   assert.equal(sizes.most.items, Infinity);
 });
+
+test("a request as large as a refused one that passes contradicts it, and a size that was found is tried again", () => {
+  const sizes = new RequestSizes();
+  const three = { items: 3, tokens: 42, bytes: 168 };
+  const part = { items: 2, tokens: 28, bytes: 112 };
+  sizes.passed(three);
+  sizes.refused(three, part, undefined);
+  assert.equal(sizes.isLimited, true);
+  sizes.passed(three);
+  assert.deepEqual([sizes.isLimited, sizes.most.items, sizes.most.tokens], [false, Infinity, Infinity]);
+  sizes.refused(three, part, undefined);
+  for (let tried = 0; tried < 20; tried++) {
+    let passed = 0;
+    for (; !sizes.tries(three); passed++) sizes.passed(part);
+    assert.ok(passed <= 1000, `${passed} requests before a larger one is tried`);
+    sizes.refused(three, part, undefined);
+    sizes.tried();
+  }
+});
+
+for (const usage of [() => 1, () => 0, () => undefined, (tokens: number) => tokens] as const)
+  test(`at an API of 2000 tokens a request that counts ${String(usage)}, requests stay nearly full`, async () => {
+    const clock = virtualClock();
+    const log: { readonly texts: number; readonly isRefused: boolean }[] = [];
+    const client = {
+      embeddings: {
+        create: async ({ input }: { input: string[] }) => {
+          await clock.sleep(100);
+          const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
+          log.push({ texts: input.length, isRefused: tokens > 2000 });
+          if (tokens > 2000) throw Object.assign(new Error("too large"), { status: 400 });
+          return { data: input.map((_, index) => ({ index, embedding: [1] })), usage: { total_tokens: usage(tokens) } };
+        },
+      },
+    };
+    const embed = openaiEmbeddings(client as never, { model: "m", clock });
+    for (let round = 0; round < 10; round++)
+      await embed.many(Array.from({ length: 200 }, (_, i) => `${round * 200 + i} ${"some words ".repeat(60)}`));
+    const last = log.slice(-40);
+    assert.ok(last.every(({ isRefused }) => !isRefused));
+    assert.ok(last.length / last.reduce((sum, { texts }) => sum + texts, 0) < 1 / 9, JSON.stringify(log));
+  });
+
+test("a reply's count corrects the requests that go next, also those of texts that wait already", async () => {
+  const clock = virtualClock();
+  const log: boolean[] = [];
+  const client = {
+    embeddings: {
+      create: async ({ input }: { input: string[] }) => {
+        await clock.sleep(100);
+        // Dense code: 2.5 characters a token, where the estimate is 3.
+        const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / 2.5), 0);
+        log.push(tokens > 300_000);
+        if (tokens > 300_000) throw Object.assign(new Error("too large"), { status: 400 });
+        return { data: input.map((_, index) => ({ index, embedding: [1] })), usage: { total_tokens: tokens } };
+      },
+    },
+  };
+  const embed = openaiEmbeddings(client as never, { model: "m", clock, concurrency: 2 });
+  await embed.many(Array.from({ length: 2000 }, (_, i) => `${i}${"if (a[i]!=b[j]) {x+=y*3;z--;}\n".repeat(330)}`));
+  assert.equal(log.filter(Boolean).length, 2, "those that went before the first reply");
+});

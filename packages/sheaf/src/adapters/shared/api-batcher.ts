@@ -105,12 +105,13 @@ export function apiBatcher<In, Out>(
   const blameOf = blames(shouldBisect);
   const leavesLast = (error: unknown): boolean => blameOf(error) === "failure";
   const patiently = withRetries(once, { maxRetries, after: "failed", health, leavesLast, random, clock });
+  const { maxBatchWeight: maxTokens = apiDefaults.maxBatchWeight } = given;
   return assembleBatcher<In, Out>(
-    withIsolation({ name, limit, health, clock, random, sizeOf, textOf, blameOf, once, patiently }),
+    withIsolation({ name, limit, health, clock, random, sizeOf, maxTokens, textOf, blameOf, once, patiently }),
     {
       ...apiDefaults,
       // A text that alone is more than a request may hold: the API would refuse it.
-      maxItemWeight: given.maxBatchWeight ?? apiDefaults.maxBatchWeight,
+      maxItemWeight: maxTokens,
       ...given,
       weigh,
       rateLimit: limit,

@@ -18,6 +18,8 @@ export interface Isolating<In, Out> {
   /** 0 to 1. */
   readonly random: () => number;
   readonly sizeOf: (items: readonly In[]) => RequestSize;
+  /** Most tokens in a request, by which batches were filled. */
+  readonly maxTokens: number;
   readonly textOf: (item: In) => unknown;
   readonly blameOf: (error: unknown) => Blame;
   /** Runs a request once. */
@@ -29,6 +31,8 @@ export interface Isolating<In, Out> {
 /** Whose fault an error may be: an item's or the size's; an item's or the service's; neither an item's nor the size's. */
 export type Blame = "request" | "failure" | "none";
 
+/** A batch that is this much heavier than it was weighed is cut before it is sent. */
+const weighedLow = 1.02;
 /** So many parts at most that a request is cut into by the number in a refusal's words. */
 const mostParts = 16;
 /** Single items with the same error, while nothing passes, show that it is not theirs. */
@@ -44,14 +48,16 @@ const runsPerLevel = 8;
  * learned, and what is left goes back to the queue, to go in smaller requests.
  */
 export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<In, Out> {
-  const { limit, sizeOf, patiently, blameOf } = how;
+  const { limit, sizeOf, maxTokens, patiently, blameOf } = how;
   return async (items, context) => {
     if (items.length === 1) return patiently(items, context);
     const size = sizeOf(items);
     const exceeds = limit.sizes.exceeds(size);
     const isTry = exceeds && limit.sizes.tries(size);
     const batch = new Isolation(items, runHandleOf(context), how, isTry);
-    if (exceeds && !isTry) return batch.cut();
+    // Replies have shown that its items, which waited, were weighed too low.
+    const isTooMuch = size.tokens > weighedLow * maxTokens;
+    if (isTooMuch || (exceeds && !isTry)) return batch.cut();
     try {
       return await patiently(items, context);
     } catch (error) {
@@ -107,10 +113,11 @@ class Isolation<In, Out> {
 
   /** Sends as many items as a request may hold. The others go back to the queue. */
   async cut(): Promise<never> {
-    const { limit, patiently, name } = this.#how;
+    const { limit, maxTokens, patiently, name } = this.#how;
     const places = [...this.#items.keys()];
     let count = places.length - 1;
-    while (count > 1 && limit.sizes.exceeds(this.#sizeOf(places.slice(0, count)))) count--;
+    const isTooMuch = (size: RequestSize): boolean => size.tokens > maxTokens || limit.sizes.exceeds(size);
+    while (count > 1 && isTooMuch(this.#sizeOf(places.slice(0, count)))) count--;
     const first = places.slice(0, count);
     const error = await this.#send(first, patiently, true);
     if (error !== undefined && count === 1) this.#fail(0, error);

@@ -68,7 +68,8 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
     try {
       const results = await run(items, context, (said) => (reply = said));
       const counted = reply.tokens;
-      const tokens = counted !== undefined && Number.isFinite(counted) && counted >= 0 ? counted : undefined;
+      // A count of less than a token a text is none: some gateways always say 0 or 1.
+      const tokens = counted !== undefined && Number.isFinite(counted) && counted >= items.length ? counted : undefined;
       if (tokens !== undefined) {
         const isRight = Math.abs(tokens - request.size.tokens) <= rightEnough * tokens;
         if (!isRight) scale.learn(items.map(textOf), items.map(estimate), tokens);

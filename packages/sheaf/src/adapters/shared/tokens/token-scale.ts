@@ -1,6 +1,6 @@
 import { textKindOf, textKinds } from "./text-kind.ts";
 
-/** How far one request moves the ratios. */
+/** How far one request moves the ratios; the first few of a kind move them farther. */
 const step = 0.3;
 /** However odd a count is. */
 const least = 0.05;
@@ -12,6 +12,7 @@ const most = 20;
  */
 export class TokenScale {
   readonly #ratios: number[] = new Array<number>(textKinds).fill(1);
+  readonly #lessons: number[] = new Array<number>(textKinds).fill(0);
 
   /** Of a text whose tokens were estimated. */
   weigh(input: unknown, estimate: number): number {
@@ -28,7 +29,9 @@ export class TokenScale {
     const squares = sums.reduce((sum, estimate) => sum + estimate * estimate, 0);
     if (squares === 0) return;
     for (const [kind, estimate] of sums.entries()) {
-      const moved = this.#ratios[kind]! + (step * (tokens - expected) * estimate) / squares;
+      if (estimate === 0) continue;
+      const moving = Math.max(step, 1 / ++this.#lessons[kind]!);
+      const moved = this.#ratios[kind]! + (moving * (tokens - expected) * estimate) / squares;
       this.#ratios[kind] = Math.min(most, Math.max(least, moved));
     }
   }
