@@ -146,7 +146,7 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
   test("a run that fails on a device that is lost ends its process, which is replaced; on one that is there it only fails", async (t) => {
     const open = () => {
       const workerUrl = new URL("lib/failing-device-worker.mjs", import.meta.url);
-      const executor = workerProcess(workerUrl, { onWorkerCrash: "fail" });
+      const executor = workerProcess(workerUrl);
       t.after(() => executor.close());
       return executor;
     };

@@ -56,7 +56,7 @@ export function assembleBatcher<In, Out>(
   const entrance = new Entrance<In, Out>(settings, admission, queue, settlement, cost);
 
   const throttle = new Throttle(settings);
-  const dispatcher = new Dispatcher<In, Out>(batchRun, executor, settings, settlement, queue, throttle);
+  const dispatcher = new Dispatcher<In, Out>(batchRun, executor, settings, settlement, queue, throttle, cost);
   const overload =
     settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, settlement, cost);
   const demand = new Demand(settlement);

@@ -5,6 +5,8 @@ import type { BatchFunction, Executor, RunHandle } from "./contract/executor.ts"
 export interface ExecutorWrap<In, Out> {
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
   /** @default the inner executor's */
+  found?(item: In, error: unknown): void;
+  /** @default the inner executor's */
   ready?(): ReturnType<Executor<In, Out>["ready"]>;
   /** @default the inner executor's */
   close?(): Promise<void>;
@@ -13,12 +15,19 @@ export interface ExecutorWrap<In, Out> {
 /** An executor around another, with the same slots, start and close, and a `run` of its own. */
 export function wrapExecutor<In, Out>(
   inner: Executor<never, unknown>,
-  { run, ready = () => inner.ready(), close = () => inner.close() }: ExecutorWrap<In, Out>,
+  {
+    run,
+    found = (item, error) => inner.found?.(item as never, error),
+    ready = () => inner.ready(),
+    close = () => inner.close(),
+  }: ExecutorWrap<In, Out>,
 ): Executor<In, Out> {
-  const { slots, prefetch, reportsStart } = inner;
+  const { slots, prefetch, reportsStart, runsApart } = inner;
   // Required: a property that executors get in future must not be lost here.
   const coreShortage = (): number => inner.coreShortage?.() ?? 0;
-  return { slots, prefetch, reportsStart, coreShortage, ready, run, close } satisfies Required<Executor<In, Out>>;
+  return { slots, prefetch, reportsStart, runsApart, coreShortage, found, ready, run, close } satisfies Required<
+    Executor<In, Out>
+  >;
 }
 
 /**

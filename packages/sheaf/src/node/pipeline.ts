@@ -1,4 +1,5 @@
 import { checkResults } from "../core/dispatch/run.ts";
+import { BatcherError } from "../core/contract/errors.ts";
 import type { BatchContext, Executor, RunHandle } from "../core/contract/executor.ts";
 import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts";
 import { executorOf } from "../core/executors.ts";
@@ -59,6 +60,7 @@ export function pipeline<In, Prepared = In, Raw = Prepared, Out = Raw>(
 
 class Pipeline implements Executor<unknown, unknown> {
   readonly slots: number;
+  readonly runsApart: boolean;
   readonly #before: Stage;
   readonly #middle: Stage;
   readonly #after: Stage;
@@ -70,6 +72,7 @@ class Pipeline implements Executor<unknown, unknown> {
   constructor(options: PipelineOptions<unknown, unknown, unknown, unknown>, maxInFlight: number) {
     const { before, executor, after } = options;
     this.#executor = typeof executor === "function" ? executorOf(executor, 1) : executor;
+    this.runsApart = this.#executor.runsApart === true;
     const width = this.#executor.slots;
     this.#before = new Stage("before", 1, before);
     this.#middle = new Stage("executor", width, (items, handle) => this.#executor.run(items, handle));
@@ -81,10 +84,15 @@ class Pipeline implements Executor<unknown, unknown> {
     await this.#executor.ready();
   }
 
+  found(item: unknown, error: unknown): void {
+    this.#executor.found?.(item, error);
+  }
+
   run(items: unknown[], context: RunHandle): Promise<unknown[]> {
     const previous = this.#last;
-    const results = this.#run(items, runHandleOf(context), previous);
-    const left = Promise.allSettled([results, previous]);
+    const batch = new PipelineBatch(items, runHandleOf(context));
+    const results = this.#run(batch, previous);
+    const left = Promise.allSettled([Promise.race([results, batch.givenUp]), previous]);
     this.#last = left;
     this.#inFlight.add(left);
     void left.then(() => this.#inFlight.delete(left));
@@ -96,13 +104,12 @@ class Pipeline implements Executor<unknown, unknown> {
     await this.#executor.close();
   }
 
-  async #run(items: unknown[], handle: BaseRunHandle, previous: Promise<unknown>): Promise<unknown[]> {
-    const batch = new PipelineBatch(items, handle);
+  async #run(batch: PipelineBatch, previous: Promise<unknown>): Promise<unknown[]> {
     await this.#before.pass(batch);
     await this.#middle.pass(batch);
     await previous;
     await this.#after.pass(batch);
-    handle.measured(batch.runMs);
+    batch.handle.measured(batch.runMs);
     return batch.values;
   }
 }
@@ -112,21 +119,26 @@ class PipelineBatch {
   values: unknown[];
   /** Time spent in stages, without the waits between them. */
   runMs = 0;
-  readonly #handle: BaseRunHandle;
+  readonly handle: BaseRunHandle;
+  /** Resolves if its batcher gives it up. */
+  readonly givenUp: Promise<void>;
 
   constructor(items: unknown[], handle: BaseRunHandle) {
     this.values = items.slice();
-    this.#handle = handle;
+    this.handle = handle;
+    this.givenUp = new Promise((resolve) => {
+      handle.onAborted((reason) => reason instanceof BatcherError && reason.code === "RUN_TIMEOUT" && resolve());
+    });
   }
 
   async advance(name: string, stage: RunStage): Promise<void> {
     const places: number[] = [];
     this.values.forEach((value, i) => {
-      if (!(value instanceof Error) && !this.#handle.isAnswered(i)) places.push(i);
+      if (!(value instanceof Error) && !this.handle.isAnswered(i)) places.push(i);
     });
     if (places.length === 0) return;
-    this.#handle.signal.throwIfAborted();
-    const handle = new StageHandle(this.#handle, places);
+    this.handle.signal.throwIfAborted();
+    const handle = new StageHandle(this.handle, places);
     let results: ArrayLike<unknown>;
     try {
       results = await stage(
@@ -176,12 +188,15 @@ class Stage {
     if (stage === undefined) return;
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((enter) => this.#waiting.push(enter));
+    const over = batch.advance(this.#name, stage);
     try {
-      await batch.advance(this.#name, stage);
+      // One that never ends must not keep the stage.
+      await Promise.race([over, batch.givenUp]);
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;
       else next();
     }
+    await over;
   }
 }

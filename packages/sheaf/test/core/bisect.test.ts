@@ -83,7 +83,7 @@ test("maxBisectRuns bounds the extra runs; 0 means none", async () => {
   }
 });
 
-test("a bisection's halves run left then right, in the batch's own slot", async () => {
+test("a bisection's halves run left then right, in the slot that the batch had", async () => {
   const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4, concurrency: 1 });
   watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
@@ -219,8 +219,8 @@ test("an itemIndex out of range or no integer is ignored", async () => {
 
 const serviceErrors: [string, unknown][] = [
   ["an AbortError", new DOMException("aborted", "AbortError")],
-  ["RUN_TIMEOUT", new BatcherError("RUN_TIMEOUT", "too slow")],
-  ["WORKER_CRASHED", new BatcherError("WORKER_CRASHED", "gone")],
+  ["an error with retryAfterMs", Object.assign(new Error("come back"), { retryAfterMs: 1 })],
+  ["a worker that cannot be started", new BatcherError("WORKER_CRASHED", "gone", { isOfItem: false })],
   ["RESULT_COUNT", new BatcherError("RESULT_COUNT", "1 for 2")],
   ...[401, 403, 408, 429, 500, 502, 503, 529].map((status): [string, unknown] => [
     `status ${status}`,

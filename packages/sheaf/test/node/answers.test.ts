@@ -66,7 +66,8 @@ for (const [kind, open] of [
         assert.equal(first, "2 items, attempt 1");
         assert.equal((second as BatcherError).code, "WORKER_CRASHED");
       },
-      { onWorkerCrash: "fail" },
+      {},
+      { onBatchError: "fail" },
     ));
 
   test(`a worker ${kind} that throws after an answer fails the others, and a bisection runs those only`, () =>

@@ -20,8 +20,8 @@ const codesOf = (outcomes: readonly PromiseSettledResult<unknown>[]): unknown[] 
 
 for (const kind of ["thread", "process"] as const) {
   describe(`in a ${kind}`, { concurrency: false }, () => {
-    test('with onWorkerCrash: "fail" a batch that was sent ahead of the crash runs elsewhere, once', async () => {
-      const { executor, call } = await setUp(kind, { onWorkerCrash: "fail" }, { maxBatchSize: 1 });
+    test('with onBatchError: "fail" a batch that was sent ahead of the crash runs elsewhere, once', async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, onBatchError: "fail" });
       const outcomes = call.settle([{ do: "exit", afterMs: 200 }, { do: "attempt" }, double(2)]);
       assert.deepEqual(codesOf(await outcomes), ["WORKER_CRASHED", 1, 4]);
       assert.deepEqual([executor.restarts, call.stats().items.error], [1, 1]);
@@ -29,7 +29,7 @@ for (const kind of ["thread", "process"] as const) {
     });
 
     test("results that were still on their way when the next batch ended the worker arrive", async () => {
-      const { call } = await setUp(kind, { onWorkerCrash: "fail" }, { maxBatchSize: 1 });
+      const { call } = await setUp(kind, {}, { maxBatchSize: 1, onBatchError: "fail" });
       const length = 16 * 1024 * 1024;
       const [text, exit] = codesOf(await call.settle([{ do: "text", length }, { do: "exit" }]));
       assert.deepEqual([(text as string).length, exit], [length, "WORKER_CRASHED"]);

@@ -47,7 +47,7 @@ for (const kind of ["thread", "process"] as const) {
 
     test("a batch that is too large for one message is refused with what to do, and the next one runs", async () => {
       const executor = kinds[kind](url) as unknown as ReturnType<typeof workerThread<unknown, unknown>>;
-      const call = createBatcher(executor, { maxBatchSize: Infinity, maxQueueSize: 50_000 });
+      const call = createBatcher(executor, { maxBatchSize: Infinity, maxQueueSize: 50_000, onBatchError: "fail" });
       const text = "x".repeat(60_000);
       const texts = call.many(Array.from({ length: 10_000 }, () => text));
       await assert.rejects(texts, {

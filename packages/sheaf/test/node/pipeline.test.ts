@@ -255,3 +255,20 @@ test("where a stage answers all, the later ones are not called; an answer after 
   assert.equal(await call("one"), "one");
   await call.close();
 });
+
+test("a stage that never ends for one batch is free for the next once that batch is given up", async () => {
+  for (const stage of ["before", "after"] as const) {
+    const clock = manualClock();
+    const hangs = (items: string[]): Promise<string[]> =>
+      items.includes("odd") ? new Promise(() => undefined) : Promise.resolve(items);
+    const executor = pipeline<string>({ [stage]: hangs, executor: (items) => items });
+    const call = createBatcher(executor, { clock, policy: greedy(), maxBatchSize: 1, runTimeoutMs: 100 });
+    const calls = watchAll(call, ["odd", "good"]);
+    await clock.advanceAsync(99);
+    assert.deepEqual(statuses(calls), ["pending", "pending"], stage);
+    await clock.advanceAsync(1);
+    const later = watch(call("later"));
+    await clock.advanceAsync(99);
+    assert.deepEqual([calls[0]!.status, later.status], ["rejected", "fulfilled"], stage);
+  }
+});

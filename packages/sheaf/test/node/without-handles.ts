@@ -8,10 +8,10 @@ import type probe from "./probe-worker.js";
 const url = new URL("./probe-worker.js", import.meta.url);
 const [, , kind, batch] = process.argv;
 const isGuilty = batch === "exit";
-const options = { onWorkerCrash: isGuilty ? "fail" : "isolate", prefetch: 0 } as const;
+const options = { prefetch: 0 } as const;
 const executor =
   kind === "thread" ? workerThread<typeof probe>(url, options) : workerProcess<typeof probe>(url, options);
-const call = createBatcher(executor, { maxBatchSize: 1 });
+const call = createBatcher(executor, { maxBatchSize: 1, onBatchError: isGuilty ? "fail" : "bisect" });
 await call.ready();
 
 const handles: number[] = [];

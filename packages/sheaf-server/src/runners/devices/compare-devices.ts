@@ -24,7 +24,7 @@ export async function compareDevices(
   const items = trialItems(spec, size);
   if (items === undefined) throw new Error("nothing is known that the model takes, so the devices cannot be compared");
   const open = ({ workerUrl, data, name }: ModuleSpec, on: string): Executor<never, unknown> =>
-    workersOn(on)<never, unknown>(workerUrl, { data, name: `${name} on ${on}`, onWorkerCrash: "fail" });
+    workersOn(on)<never, unknown>(workerUrl, { data, name: `${name} on ${on}` });
   const executors = [open(spec, device), open(cpu, "cpu")] as const;
   const ends = executors.map((executor) => closedOn(signal, executor));
   try {

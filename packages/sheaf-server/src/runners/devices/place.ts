@@ -65,7 +65,7 @@ async function onBest(settings: RunnerSettings, specOn: SpecOn, refused: string[
 /** Opens the device, away from the thread and, where need be, the process that answers. */
 async function find(device: string, signal: AbortSignal | undefined): Promise<FoundDevice> {
   if (device === "cpu") return {};
-  const options = { name: device, onWorkerCrash: "fail" } as const;
+  const options = { name: device } as const;
   const finder = workersOn(device)<string, FoundDevice>(workerModule("device-worker", import.meta.url), options);
   return inspectionExecutor(finder, signal)(device);
 }

@@ -56,7 +56,6 @@ async function inspect(request: OnnxInspectionRequest, signal: AbortSignal | und
       workerModule("onnx-inspection-worker", import.meta.url),
       {
         name: path,
-        onWorkerCrash: "fail",
       },
     ),
     signal,

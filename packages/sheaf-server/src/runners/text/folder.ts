@@ -33,7 +33,6 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const ask = inspectionExecutor(
     workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
       name: path,
-      onWorkerCrash: "fail",
     }),
     settings.signal,
   );

@@ -11,6 +11,7 @@ export class BaseRunHandle implements RunPart {
   readonly batchId: number;
   readonly size: number;
   attempt: number = 1;
+  isApart: boolean = false;
   /** As the executor measured it. */
   runMs: number | undefined;
   #signal: AbortSignal | undefined;
@@ -47,12 +48,6 @@ export class BaseRunHandle implements RunPart {
 
   putBack(): void {
     this.#whole?.putBack();
-  }
-
-  /** The executor runs the batch again, after a crash of its worker. */
-  runsAgain(): void {
-    this.attempt++;
-    this.#whole?.runsAgain();
   }
 
   /** The run as the executor measured it, start of run → results, without its own queueing. Default: from dispatch. */
@@ -127,6 +122,7 @@ export class BaseRunHandle implements RunPart {
     this.#whole = whole;
     this.#indices = indices;
     this.attempt = whole.attempt;
+    this.isApart = whole.isApart;
     return this;
   }
 

@@ -48,6 +48,14 @@ export interface Executor<In, Out> {
    */
   readonly reportsStart?: boolean | undefined;
   /**
+   * Its runs may be repeated, and one with `handle.isApart` disturbs no other and takes no slot: in an instance of its own, where
+   * it may crash or hang. `onBatchError` is then `"bisect"` by default.
+   * @default false
+   */
+  readonly runsApart?: boolean | undefined;
+  /** Called with an item that was found to have failed its batch, and with its error. */
+  found?(item: In, error: unknown): void;
+  /**
    * Shortage of cores, 0 (some are idle) … 1 (none is left). Read before each decision.
    * @default 0
    */
@@ -69,7 +77,7 @@ export interface BatchContext {
   /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
   readonly batchId: number;
   readonly size: number;
-  /** 1; counts up with `countRun()`, and when an executor runs the batch again after a crash of its worker. */
+  /** 1; counts up with `countRun()`, and when items run again after a run that crashed its worker or never ended. */
   readonly attempt: number;
   /**
    * Stops dispatch for `ms`, at most `maxPauseMs`, like an error with `retryAfterMs`: for a run that retries by itself and
@@ -104,14 +112,14 @@ export interface BatchContext {
 
 /** The handle that an executor gets with a batch: everything that a batch function sees, and methods to report on the run. */
 export interface RunHandle extends BatchContext {
+  /** Some items of a batch that crashed its worker or never ended: an executor that `runsApart` runs them apart from the others. */
+  readonly isApart: boolean;
   /** Reports the run time in milliseconds, from start to results. Without a report the time from dispatch counts. */
   measured(runMs: number): void;
   /** For an executor that `reportsStart`: the run begins now. Call it again for each attempt. */
   started(): void;
-  /** For an executor that `reportsStart`: a crash of the worker cut the run short, and it waits to begin again. */
+  /** For an executor that `reportsStart`: the run was cut short, and waits to begin again. */
   stopped(): void;
-  /** Reports that the executor runs the batch again after a crash of its worker; `attempt` counts up. */
-  runsAgain(): void;
   /**
    * For an executor that settles a run before the run has ended (a thread cannot be stopped): the batch's order keys stay
    * blocked until `ended` settles.

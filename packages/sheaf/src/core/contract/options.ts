@@ -151,8 +151,8 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly policy?: Policy | undefined;
   /**
-   * After a failed run, `"fail"` gives every caller of the batch the same error; `"bisect"` runs halves to isolate the bad
-   * items. Bisect only where repeating a run is safe.
+   * After a run that throws, crashes its worker or exceeds `runTimeoutMs`, `"fail"` gives every caller of the batch the same
+   * error; `"bisect"` runs halves to isolate the bad items. Bisect only where repeating a run is safe. Workers bisect by default.
    * @default "fail"
    * @see runOne
    * @see shouldBisect

@@ -83,7 +83,7 @@ export function settingsOf<In, Out>(
     refuseLate: options.refuseLate,
     runTimeoutMs: options.runTimeoutMs,
     policy: options.policy === undefined ? defaultPolicy() : own(options.policy),
-    onBatchError: options.onBatchError,
+    onBatchError: options.onBatchError ?? (typeof run !== "function" && run.runsApart === true ? "bisect" : undefined),
     runOne: options.runOne,
     shouldBisect: options.shouldBisect,
     maxBisectRuns: options.maxBisectRuns,

@@ -1,157 +1,374 @@
-import type { Chunk } from "../queue/chunk.ts";
 import { propertyOf } from "../../shared/describe.ts";
-import type { BaseRunHandle } from "../contract/base-run-handle.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
+import type { Executor } from "../contract/executor.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import { warnOnce } from "../runtime/runtime.ts";
+import { newAbortController, warnOnce } from "../runtime/runtime.ts";
 import type { BatchRun, Dispatcher } from "./dispatcher.ts";
 import { sumOf, type Run, type RunFacts } from "./run.ts";
+import type { RunTimeouts, Timed } from "./run-timeouts.ts";
 
-/** How a failed batch is taken apart; see `bisect`. */
-interface Bisection {
-  readonly shouldBisect: (error: unknown) => boolean;
-  /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
-  readonly maxBisectRuns: number | undefined;
-  now(): number;
-  /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
-  runAgain(indices: readonly number[], nowMs: number): Promise<ArrayLike<unknown>>;
-  /** A part of the batch passed, and this is what it returned for an item. */
-  ended(index: number, result: unknown): void;
-  failed(index: number, error: unknown): void;
-  /** The items that are left fail. */
-  restFailed(error: unknown): void;
-  /** The part failed for no fault of its items: the rest of the batch goes back to the queue. */
-  isPutBack(error: unknown): boolean;
-  /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
-  isGivenUp(): boolean;
-  /** Whether the callers of an item have left. */
-  isLeft(index: number): boolean;
+/** A part of a failed batch. */
+interface Part {
+  /** Of its items in the batch. */
+  readonly indices: readonly number[];
+  /** Of a left half: the right one. */
+  readonly sibling?: Part | undefined;
+  /** Its other half passed, so the fault is in here: running it whole would show nothing new. */
+  isProven: boolean;
 }
 
-/**
- * Isolates the items that a batch failed for: halves are run left then right, and a half that fails is halved again,
- * until each bad item is alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group testing by
- * binary splitting), so the default bound finds at least 4 exactly. Items left when the runs are spent get the
- * batch's error.
- */
-async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection): Promise<void> {
-  let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
-  const parts: number[][] = [];
-  const split = (part: number[], partError: unknown): void => {
-    const culprit = propertyOf(partError, "itemIndex");
-    if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
-      how.failed(part[culprit]!, partError);
-      parts.push(part.filter((_, position) => position !== culprit));
-    } else if (part.length === 1) {
-      how.failed(part[0]!, partError);
-    } else {
-      const middle = Math.ceil(part.length / 2);
-      parts.push(part.slice(middle), part.slice(0, middle));
-    }
-  };
+/** A part of a batch whose run never ended may take this many times what its size usually does, and at least `leastLimitMs`. */
+const patience = 10;
+const leastLimitMs = 100;
 
-  split([...batch.items.keys()], error);
-  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-    // Before the look at who is left: a clock may call the batcher.
-    const nowMs = how.now();
-    // Callers that have left meanwhile are not worth a run.
-    const alive = part.filter((index) => !how.isLeft(index));
-    if (alive.length === 0) continue;
-    if (runsLeft-- <= 0) return how.restFailed(error);
-    try {
-      const results = await how.runAgain(alive, nowMs);
-      alive.forEach((index, position) => how.ended(index, results[position]));
-    } catch (partError) {
-      if (how.isGivenUp()) return how.restFailed(partError);
-      if (how.isPutBack(partError)) return;
-      if (how.shouldBisect(partError)) split(alive, partError);
-      else for (const index of alive) how.failed(index, partError);
+/**
+ * Finds out whether a failed batch failed by itself or for some of its items: halves are run left then right, and a half that
+ * fails is halved again, until each bad item is alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group
+ * testing by binary splitting), so the default bound finds at least 4 exactly. Where nothing passes and two items fail alike,
+ * each alone, the failure is the run's. Items left then, or when the runs are spent, get the batch's error.
+ *
+ * After a run that ended its worker or never ended, parts run apart, where the executor can.
+ */
+class Search<In, Out> {
+  readonly #run: Run<In>;
+  readonly #how: Bisector<In, Out>;
+  readonly #parts: Part[] = [];
+  /** Items that failed alone, and their errors. */
+  readonly #found: { readonly index: number; readonly error: unknown }[] = [];
+  /** Runs that were given up. */
+  readonly #hung: Timed[] = [];
+  #error: unknown;
+  #runsLeft: number;
+  #lossesLeft: number;
+  #hasPassed = false;
+  /** A run ended its worker or never ended. */
+  #isApart = false;
+  #isHung = false;
+
+  constructor(run: Run<In>, error: unknown, how: Bisector<In, Out>) {
+    const { size, calls: batch } = run;
+    this.#run = run;
+    this.#error = error;
+    this.#how = how;
+    const levels = Math.ceil(Math.log2(Math.max(size, 2)));
+    this.#runsLeft = how.settings.maxBisectRuns ?? 8 * levels;
+    this.#lossesLeft = 2 * levels + 2;
+    const all: Part = { indices: [...batch.items.keys()], isProven: false };
+    if (isLoss(error) !== undefined) this.#lost(error);
+    // Most crashes come from outside, so the whole runs again, and so does a lone item that took too long where that is in nobody's way.
+    if (this.#isApart && (size === 1 ? how.runsApart : !this.#isHung)) this.#parts.push(all);
+    else this.#split(all, error);
+  }
+
+  async find(hung: Timed | undefined): Promise<void> {
+    if (hung !== undefined) this.#hung.push(hung);
+    for (let part = this.#parts.pop(); part !== undefined; part = this.#parts.pop()) {
+      // Callers that have left meanwhile are not worth a run, unless what they left would hang another one.
+      const alive = this.#run.outlivesCallers
+        ? part.indices
+        : part.indices.filter((index) => !this.#how.hasLeft(this.#run, index));
+      if (alive.length === 0) continue;
+      if (this.#runsLeft <= 0 || this.#lossesLeft <= 0) {
+        this.#how.restFailed(this.#run, this.#error);
+        break;
+      }
+      if (part.isProven && this.#isApart && alive.length > 1) this.#halve(alive);
+      else if (!(await this.#try(part, alive))) break;
     }
+    this.#tell();
+  }
+
+  /** Returns false where the search is over. */
+  async #try(part: Part, alive: readonly number[]): Promise<boolean> {
+    this.#runsLeft--;
+    const run = this.#run;
+    const outcome = await this.#how.runAgain(run, alive, this.#isApart, this.#isHung);
+    if ("results" in outcome) {
+      this.#hasPassed = true;
+      if (part.sibling !== undefined) part.sibling.isProven = true;
+      alive.forEach((index, position) => this.#how.ended(run, index, outcome.results[position]));
+      return true;
+    }
+    const { error, givenUp } = outcome;
+    if (givenUp !== undefined) this.#hung.push(givenUp);
+    if (this.#how.isPutBack(run, error)) return false;
+    this.#how.tried(error);
+    if (isLoss(error)) this.#lost(error);
+    if (!this.#how.mayBisect(error)) {
+      for (const index of alive) this.#how.failed(run, index, error);
+      return true;
+    }
+    this.#split({ ...part, indices: alive }, error);
+    if (!this.#isOfRun) return true;
+    this.#how.restFailed(run, this.#error);
+    return false;
+  }
+
+  #lost(error: unknown): void {
+    this.#lossesLeft--;
+    this.#isApart = true;
+    if (isLoss(error) !== "hung") return;
+    this.#isHung = true;
+    // Each of its parts is given up in time.
+    this.#run.outlivesCallers = this.#how.runsApart;
+  }
+
+  #split({ indices }: Part, error: unknown): void {
+    const culprit = propertyOf(error, "itemIndex");
+    if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < indices.length) {
+      this.#fails(indices[culprit]!, error);
+      this.#parts.push({ indices: indices.filter((_, position) => position !== culprit), isProven: false });
+    } else if (indices.length === 1) {
+      this.#fails(indices[0]!, error);
+    } else {
+      this.#halve(indices);
+    }
+  }
+
+  #halve(indices: readonly number[]): void {
+    const middle = Math.ceil(indices.length / 2);
+    const right: Part = { indices: indices.slice(middle), isProven: false };
+    this.#parts.push(right, { indices: indices.slice(0, middle), sibling: right, isProven: false });
+  }
+
+  #fails(index: number, cause: unknown): void {
+    const error = this.#how.alone(cause);
+    this.#found.push({ index, error });
+    this.#how.failed(this.#run, index, error);
+  }
+
+  /** Nothing passes, and items fail alike, each alone. */
+  get #isOfRun(): boolean {
+    const [first, second] = this.#found;
+    return !this.#hasPassed && second !== undefined && isAlike(first!.error, second.error);
+  }
+
+  /** Whom it may concern learns what was found: not where nothing passed, unless the batch was one item that ran twice. */
+  #tell(): void {
+    if (!this.#hasPassed && !(this.#isApart && this.#how.runsApart && this.#run.size === 1)) return;
+    if (this.#found.length === 0) return;
+    this.#how.blamed(this.#hung);
+    for (const { index, error } of this.#found) this.#how.found(this.#run.calls.items[index]!, error);
   }
 }
 
+/** How a failed run has lost its worker; undefined where it has not. */
+export function isLoss(error: unknown): "crashed" | "hung" | undefined {
+  if (!(error instanceof BatcherError)) return undefined;
+  if (error.code === "RUN_TIMEOUT") return "hung";
+  return error.code === "WORKER_CRASHED" && error.details["isOfItem"] !== false ? "crashed" : undefined;
+}
+
+function isAlike(a: unknown, b: unknown): boolean {
+  if (isLoss(a) !== undefined) return isLoss(a) === isLoss(b);
+  return propertyOf(a, "name") === propertyOf(b, "name") && propertyOf(a, "message") === propertyOf(b, "message");
+}
+
+/** A run of some items of a failed batch. It is given up alone, where it takes too long. */
+class PartRun<In> extends BaseRunHandle implements Timed {
+  abandoned = false;
+  timer: Timed["timer"];
+  stopTimer: Timed["stopTimer"];
+  stillRuns: Promise<unknown> | undefined;
+  readonly #run: Run<In>;
+  readonly #listeners: Set<(reason: unknown) => void> = new Set();
+  #controller: ReturnType<typeof newAbortController> | undefined;
+
+  constructor(run: Run<In>, indices: readonly number[], isApart: boolean) {
+    super(run.batchId, indices.length);
+    this.#run = run;
+    this.isPartOf(run, indices);
+    this.isApart = isApart;
+  }
+
+  override get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = (this.#controller = newAbortController());
+      if (this.#run.aborted !== undefined) controller.abort(this.#run.aborted.reason);
+      else this.onAborted((reason) => controller.abort(reason));
+    }
+    return this.#controller.signal;
+  }
+
+  override onAborted(listener: (reason: unknown) => void): () => void {
+    this.#listeners.add(listener);
+    const leave = super.onAborted(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      leave();
+    };
+  }
+
+  override started(): void {
+    super.started();
+    this.timer?.start();
+  }
+
+  override stopped(): void {
+    this.timer?.stop();
+  }
+
+  override runsUntil(ended: Promise<unknown>): void {
+    this.stillRuns = ended;
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    return !this.abandoned && super.deliver(index, result);
+  }
+
+  givenUp(reason: unknown): void {
+    this.abandoned = true;
+    for (const listener of this.#listeners) listener(reason);
+  }
+
+  endedLate(): void {}
+}
+
+type Outcome =
+  { readonly results: ArrayLike<unknown> } | { readonly error: unknown; readonly givenUp: Timed | undefined };
+
 /** Takes the failed batches of a dispatcher apart. */
 export class Bisector<In, Out> {
+  readonly settings: Settings<In, Out>;
+  /** Whether the executor runs parts apart from other batches, in no slot. */
+  readonly runsApart: boolean;
   readonly #run: BatchRun<In>;
-  readonly #settings: Settings<In, Out>;
+  readonly #executor: Pick<Executor<In, Out>, "found"> | undefined;
   readonly #calls: Settlement<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
+  readonly #cost: Pick<CostModel, "at">;
+  readonly #timeouts: RunTimeouts | undefined;
   readonly #warn = warnOnce();
 
-  constructor(run: BatchRun<In>, settings: Settings<In, Out>, calls: Settlement<In>, dispatcher: Dispatcher<In, Out>) {
+  constructor(
+    run: BatchRun<In>,
+    executor: Pick<Executor<In, Out>, "runsApart" | "found"> | undefined,
+    settings: Settings<In, Out>,
+    calls: Settlement<In>,
+    dispatcher: Dispatcher<In, Out>,
+    cost: Pick<CostModel, "at">,
+    timeouts: RunTimeouts | undefined,
+  ) {
     this.#run = run;
-    this.#settings = settings;
+    this.#executor = executor;
+    this.runsApart = executor?.runsApart === true;
+    this.settings = settings;
     this.#calls = calls;
     this.#dispatcher = dispatcher;
+    this.#cost = cost;
+    this.#timeouts = timeouts;
   }
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
   mayBisect(error: unknown): boolean {
-    const { shouldBisect, name } = this.#settings;
+    const { shouldBisect, name } = this.settings;
     return mayBeOfItems(error, shouldBisect, (bug) =>
       this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug),
     );
   }
 
-  bisect(run: Run<In>, error: unknown): Promise<void> {
-    const { maxBisectRuns, runOne } = this.#settings;
-    const { calls: batch } = run;
+  /** `hung`: the run that never ended, of which `run` runs the items again. */
+  async bisect(run: Run<In>, error: unknown, hung: Timed | undefined): Promise<void> {
     run.runMs = undefined; // the one of the whole batch, which failed
-    run.end();
-    const one: BatchRun<In> | undefined = runOne && (async ([item], handle) => [await runOne(item!, handle)]);
-    return bisect(batch, error, {
-      ended: (index, result) => {
-        run.itemEnded(result);
-        this.#calls.settle(batch, index, result);
-      },
-      failed: (index, itemError) => {
-        run.failedItems++;
-        this.#calls.settle(batch, index, itemError, undefined, "error");
-      },
-      restFailed: (restError) => this.#dispatcher.restFailed(run, restError),
-      shouldBisect: (partError) => {
-        this.#dispatcher.failed(partError);
-        return this.mayBisect(partError);
-      },
-      maxBisectRuns,
-      isGivenUp: () => run.abandoned,
-      isLeft: (index) => this.#calls.leftBehind(batch, index),
-      isPutBack: (partError) => {
-        if (!run.isPutBack) return false;
-        this.#dispatcher.failed(partError);
-        this.#dispatcher.putBack(run, partError);
-        return true;
-      },
-      now: () => this.#settings.clock.now(),
-      runAgain: async (indices, nowMs) => {
-        const { length } = indices;
-        run.counted = (run.weight * length) / run.size;
-        run.extraRuns++;
-        run.beganAtMs = nowMs;
-        const msBefore = this.#dispatcher.together(nowMs);
-        this.#dispatcher.ranAgain(length, run.counted, batch.bulkRate, nowMs);
-        const batchRun = length === 1 && one !== undefined ? one : this.#run;
-        const items = indices.map((index) => batch.items[index]!);
-        const handle = run.part(indices);
-        try {
-          const results = this.#dispatcher.inOrder(
-            await this.#dispatcher.attempt(run, handle, items, batchRun),
-            items,
-            handle,
-          );
-          if (batchRun === this.#run) this.#partPassed(run, handle, indices, nowMs, msBefore);
-          return results;
-        } finally {
-          handle.end();
-        }
-      },
-    });
+    if (hung === undefined) run.end();
+    await new Search(run, error, this).find(hung);
+  }
+
+  ended(run: Run<In>, index: number, result: unknown): void {
+    run.itemEnded(result);
+    this.#calls.settle(run.calls, index, result);
+  }
+
+  /** The error of an item that failed alone. */
+  alone(error: unknown): unknown {
+    if (isLoss(error) !== "crashed") return error;
+    const { message } = error as BatcherError;
+    const what = `${this.settings.name}: a worker ended each time that this item ran, the last time alone`;
+    return new BatcherError("WORKER_CRASHED", `${what}: ${message}`, { items: 1 }, error);
+  }
+
+  failed(run: Run<In>, index: number, error: unknown): void {
+    run.failedItems++;
+    this.#calls.settle(run.calls, index, error, undefined, "error");
+  }
+
+  /** Whether the callers of an item have left. */
+  hasLeft(run: Run<In>, index: number): boolean {
+    return this.#calls.leftBehind(run.calls, index);
+  }
+
+  restFailed(run: Run<In>, error: unknown): void {
+    this.#dispatcher.restFailed(run, error);
+  }
+
+  tried(error: unknown): void {
+    this.#dispatcher.failed(error);
+  }
+
+  isPutBack(run: Run<In>, error: unknown): boolean {
+    if (!run.isPutBack) return false;
+    this.#dispatcher.failed(error);
+    this.#dispatcher.putBack(run, error);
+    return true;
+  }
+
+  blamed(hung: readonly Timed[]): void {
+    this.#timeouts?.blamed(hung);
+  }
+
+  found(item: In, error: unknown): void {
+    this.#executor?.found?.(item, error);
+  }
+
+  /** Runs some of the items again, by their indices, once there is a slot for them. */
+  async runAgain(run: Run<In>, indices: readonly number[], isApart: boolean, isHung: boolean): Promise<Outcome> {
+    const dispatcher = this.#dispatcher;
+    const { calls: batch, weight, size } = run;
+    const { length } = indices;
+    const { runOne } = this.settings;
+    const needsSlot = !(isApart && this.runsApart);
+    if (needsSlot) await dispatcher.takeTurn(run);
+    const nowMs = this.settings.clock.now();
+    run.counted = (weight * length) / size;
+    run.extraRuns++;
+    run.beganAtMs = nowMs;
+    const msBefore = dispatcher.together(nowMs);
+    dispatcher.ranAgain(length, run.counted, batch.bulkRate, nowMs);
+    if (isApart) run.attempt++;
+    const isOne = length === 1 && runOne !== undefined;
+    const batchRun: BatchRun<In> = isOne ? async ([item], handle) => [await runOne(item!, handle)] : this.#run;
+    const items = indices.map((index) => batch.items[index]!);
+    const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
+    try {
+      const limitMs = isHung ? this.#limitMs(length, !needsSlot) : undefined;
+      const results = dispatcher.inOrder(
+        await dispatcher.attempt(run, handle, items, batchRun, limitMs),
+        items,
+        handle,
+      );
+      if (!isOne && !handle.isApart) this.#partPassed(run, handle, indices, nowMs, msBefore);
+      return { results };
+    } catch (error) {
+      return { error, givenUp: handle.abandoned ? handle : undefined };
+    } finally {
+      handle.end();
+      if (needsSlot) dispatcher.endTurn(run, this.settings.clock.now());
+    }
+  }
+
+  /** How long a part of a batch may take whose run never ended. One that is alone, and in nobody's way, has its full time. */
+  #limitMs(items: number, isFree: boolean): number | undefined {
+    const expectedMs = this.#cost.at(items);
+    if (expectedMs === 0 || (isFree && items === 1)) return undefined;
+    return Math.max(leastLimitMs, patience * expectedMs);
   }
 
   /** A part of a batch costs what a batch of its size does. */
   #partPassed(run: Run<In>, handle: BaseRunHandle, indices: readonly number[], startedAtMs: number, msBefore: number) {
-    const nowMs = this.#settings.clock.now();
+    const nowMs = this.settings.clock.now();
     const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
     const part: RunFacts = {
       size: indices.length,
@@ -186,9 +403,9 @@ const statusesOfTheService = new Set([401, 403, 408, 429]);
 
 /** False for errors of the service rather than of an item: running parts again would only load it more. */
 function shouldBisectByDefault(error: unknown): boolean {
-  if (error instanceof BatcherError) {
-    return error.code !== "RESULT_COUNT" && error.code !== "RUN_TIMEOUT" && error.code !== "WORKER_CRASHED";
-  }
+  // A service that says when to come back means all of it.
+  if (typeof propertyOf(error, "retryAfterMs") === "number") return false;
+  if (error instanceof BatcherError) return error.code !== "RESULT_COUNT" && error.details["isOfItem"] !== false;
   if (typeof error !== "object" || error === null) return true;
   const { name, code, status, statusCode, cause } = error as Record<string, unknown>;
   if (name === "AbortError" || name === "TimeoutError") return false;

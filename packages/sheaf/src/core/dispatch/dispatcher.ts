@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
-import { Bisector, mayBeOfItems } from "./bisect.ts";
+import { Bisector, isLoss, mayBeOfItems } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import { resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
@@ -9,7 +9,8 @@ import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
 import { putBack } from "./put-back.ts";
 import type { Throttle } from "./rate-limit.ts";
-import { RunTimeouts } from "./run-timeouts.ts";
+import { RunTimeouts, type Timed } from "./run-timeouts.ts";
+import { SearchTurns } from "./search-turns.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import type { Settings } from "../contract/settings.ts";
@@ -32,7 +33,7 @@ export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
 const leadShare = 0.1;
 const leastLeadMs = 2;
 
-/** Runs batches, each in one slot until its bisection is over, and passes their outcome to the callers. */
+/** Runs batches, each in one slot, and passes their outcome to the callers. A failed one that is searched leaves its slot. */
 export class Dispatcher<In, Out> {
   /** Batches so far; the last one has this id. */
   started = 0;
@@ -48,6 +49,7 @@ export class Dispatcher<In, Out> {
   #state: "starting" | "open" | "stopped" = "starting";
   readonly #run: BatchRun<In>;
   readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
+  readonly #turns: SearchTurns<In>;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
@@ -58,15 +60,16 @@ export class Dispatcher<In, Out> {
   #changedAtMs = 0;
   readonly inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #bisector: Bisector<In, Out> | undefined;
-  readonly #timeouts: RunTimeouts<In> | undefined;
+  readonly #timeouts: RunTimeouts | undefined;
 
   constructor(
     run: BatchRun<In>,
-    executor: Pick<Executor<In, Out>, "reportsStart"> | undefined,
+    executor: Pick<Executor<In, Out>, "reportsStart" | "runsApart" | "found"> | undefined,
     settings: Settings<In, Out>,
     calls: Settlement<In>,
     queue: Queue<In>,
     throttle: Throttle,
+    cost: Pick<CostModel, "at">,
   ) {
     this.#run = run;
     this.#executor = executor;
@@ -75,11 +78,13 @@ export class Dispatcher<In, Out> {
     this.#queue = queue;
     this.#throttle = throttle;
     this.inOrder = resultsInOrder(settings);
-    this.#bisector = settings.onBatchError === "bisect" ? new Bisector<In, Out>(run, settings, calls, this) : undefined;
+    this.#turns = new SearchTurns<In>(settings);
     this.#timeouts =
-      settings.runTimeoutMs === undefined
-        ? undefined
-        : new RunTimeouts<In>(settings, settings.runTimeoutMs, queue.order, this);
+      settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
+    this.#bisector =
+      settings.onBatchError === "bisect"
+        ? new Bisector<In, Out>(run, executor, settings, calls, this, cost, this.#timeouts)
+        : undefined;
   }
 
   /** Runs that were abandoned and have not ended. */
@@ -102,6 +107,45 @@ export class Dispatcher<In, Out> {
     return this.#state !== "open" || this.abandonedNow >= concurrency ? 0 : concurrency - this.inFlight;
   }
 
+  /** Whether a part of a failed batch waits for a slot, and there is one. */
+  get isSearching(): boolean {
+    return this.#turns.isWanted && this.#hasSlotForSearch;
+  }
+
+  /** Gives a free slot to a part of a failed batch: now, or only where that goes even before the others. */
+  search(nowMs: number, onlyDue: boolean): void {
+    while (this.#hasSlotForSearch && (onlyDue ? this.#turns.isDue(nowMs) : this.#turns.isWanted)) {
+      this.#hold(this.#turns.next(), nowMs);
+      if (onlyDue) return;
+    }
+  }
+
+  /** Resolves when the batch has a slot for a part of it. */
+  async takeTurn(run: Run<In>): Promise<void> {
+    if (!this.#turns.has(run) || this.#state === "stopped") return;
+    const nowMs = this.#settings.clock.now();
+    if (this.#hasSlotForSearch && this.#queue.size === 0 && !this.#turns.isWanted) {
+      this.#hold(run, nowMs);
+      return;
+    }
+    const turn = this.#turns.wait(run);
+    this.freed(nowMs);
+    return turn;
+  }
+
+  /** A part of the batch has ended. */
+  endTurn(run: Run<In>, nowMs: number): void {
+    if (!this.#turns.has(run) || !run.hasSlot) return;
+    this.#turns.took(nowMs, nowMs - run.heldAtMs);
+    this.#leave(run, nowMs);
+    this.freed(nowMs);
+  }
+
+  /** Runs that never end for an item that is searched must not end the search. */
+  get #hasSlotForSearch(): boolean {
+    return this.#state === "open" && this.inFlight < this.#settings.slots.limit;
+  }
+
   /** Whether a busy slot may take one more batch ahead, where its executor does. */
   get takesAhead(): boolean {
     const { slots, prefetch } = this.#settings;
@@ -114,6 +158,7 @@ export class Dispatcher<In, Out> {
 
   stop(): void {
     this.#state = "stopped";
+    this.#turns.stop();
     this.#throttle.seat?.leave();
   }
 
@@ -175,10 +220,9 @@ export class Dispatcher<In, Out> {
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
-    run.msBefore = this.together(nowMs);
-    run.place = this.#runs.push(run) - 1;
+    run.msBefore = this.#hold(run, nowMs);
     // An await in a function of its own would take half as long again.
-    this.attempt(run, run, batch.items, this.#run).then(
+    this.attempt(run, run, batch.items, this.#run, undefined).then(
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
@@ -218,7 +262,7 @@ export class Dispatcher<In, Out> {
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
   cutOff(error: BatcherError): void {
-    for (const run of this.#runs) {
+    for (const run of this.#all()) {
       this.#calls.failAll(run.calls, error, "rejected");
       run.abort(error);
     }
@@ -227,7 +271,7 @@ export class Dispatcher<In, Out> {
   /** Once the batcher is closed: the timer of a run that goes on would keep the process alive. */
   stopTimers(): void {
     this.#timeouts?.close();
-    for (const run of this.#runs) run.stopTimer?.();
+    for (const run of this.#all()) run.stopTimer?.();
   }
 
   /**
@@ -235,7 +279,7 @@ export class Dispatcher<In, Out> {
    */
   async answeringRunsEnded(): Promise<void> {
     for (;;) {
-      const run = this.#runs.find((each) => each.unanswered() !== undefined && each.aborted === undefined);
+      const run = this.#all().find((each) => each.unanswered() !== undefined && each.aborted === undefined);
       if (run === undefined) return;
       await new Promise<void>((resolve) => (run.whenOver = resolve));
     }
@@ -266,29 +310,62 @@ export class Dispatcher<In, Out> {
   }
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
-    let nowMs = this.#settings.clock.now();
+    const nowMs = this.#settings.clock.now();
     this.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
       this.#record(run, nowMs, "refused", false, error);
       this.putBack(run, error);
     } else {
-      const bisector = !run.abandoned && this.#bisector?.mayBisect(error) === true ? this.#bisector : undefined;
-      if (bisector !== undefined) {
-        await bisector.bisect(run, error);
-        nowMs = this.#settings.clock.now();
-      } else {
-        this.#measured(run, nowMs);
-        this.restFailed(run, error);
-      }
-      const isRefused = run.isPutBack && !run.abandoned;
-      // Items are to blame where a bisection told them from others; without one, where they can be.
-      const isOfItems =
-        !run.abandoned && (bisector === undefined ? mayBeOfItems(error) : run.passedItems > 0 && run.failedItems > 0);
-      const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
-      this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
+      const bisector = this.#bisector?.mayBisect(error) === true ? this.#bisector : undefined;
+      if (bisector !== undefined && this.#isWorthSearching(run, bisector)) return this.#search(run, error, bisector);
+      this.#measured(run, nowMs);
+      this.restFailed(run, error);
+      const mayBeOfItem = isLoss(error) === undefined && mayBeOfItems(error);
+      this.#record(run, nowMs, run.passedItems > 0 ? "partial" : "error", !mayBeOfItem, error);
     }
     this.#end(run, nowMs);
+  }
+
+  /** Not for nobody, unless it shows in nobody's way what would hang another run. */
+  #isWorthSearching(run: Run<In>, { runsApart }: Bisector<In, Out>): boolean {
+    return run.calls.live > 0 || (run.abandoned && runsApart);
+  }
+
+  async #search(failed: Run<In>, error: unknown, bisector: Bisector<In, Out>): Promise<void> {
+    let nowMs = this.#settings.clock.now();
+    const hung = failed.abandoned ? failed : undefined;
+    const run = hung === undefined ? failed : this.#heirOf(hung, nowMs);
+    if (this.#turns.admits(run)) {
+      this.#leave(run, nowMs);
+      this.freed(nowMs);
+    }
+    await bisector.bisect(run, error, hung);
+    nowMs = this.#settings.clock.now();
+    const isRefused = run.isPutBack;
+    const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
+    // Items are to blame where the search told them from others.
+    const isOfItems = run.passedItems > 0 && run.failedItems > 0;
+    this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
+    this.#turns.leave(run);
+    this.#end(run, nowMs);
+  }
+
+  /** Runs the items of a run that was given up again. */
+  #heirOf(hung: Run<In>, nowMs: number): Run<In> {
+    const { batchId, calls, weight, reason, sizeReason, group, startedAtMs } = hung;
+    const heir = new Run<In>(batchId, calls, weight, reason, sizeReason, group, startedAtMs, this);
+    heir.weights = hung.weights;
+    heir.msBefore = hung.msBefore;
+    heir.attempt = hung.attempt;
+    heir.passedItems = hung.passedItems;
+    heir.failedItems = hung.failedItems;
+    calls.run = heir;
+    hung.heir = heir;
+    heir.elder = hung;
+    this.#leave(hung, nowMs);
+    this.#hold(heir, nowMs);
+    return heir;
   }
 
   /** The run of a batch has ended; where parts of it ran, only all of them together have a time that is the batch's. */
@@ -308,25 +385,61 @@ export class Dispatcher<In, Out> {
 
   #end(run: Run<In>, nowMs: number): void {
     run.whenOver?.();
-    this.together(nowMs);
-    const last = this.#runs.pop()!;
-    if (last !== run) this.#runs[(last.place = run.place)] = last;
+    if (run.hasSlot) this.#leave(run, nowMs);
     this.running -= run.size;
-    if (!run.abandoned) this.#queue.order?.release(run.calls);
+    if (!run.abandoned) this.#over(run);
     this.freed(nowMs);
   }
 
-  /** One run of a batch or a part of it, under runTimeoutMs. */
-  attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], batchRun: BatchRun<In>): Promise<unknown> {
+  /** A run that was given up has ended. */
+  endedLate(run: Run<In>): void {
+    this.#over(run);
+  }
+
+  #over(run: Run<In>): void {
+    run.isOver = true;
+    const { heir } = run;
+    if (heir === undefined ? run.elder?.isOver !== false : heir.isOver) this.#queue.order?.release(run.calls);
+  }
+
+  /** Every run that has not ended, with those that wait for a slot. */
+  #all(): Run<In>[] {
+    return [...new Set([...this.#runs, ...this.#turns.runs])];
+  }
+
+  /** It takes a slot. Returns how long all runs have taken together. */
+  #hold(run: Run<In>, nowMs: number): number {
+    const together = this.together(nowMs);
+    run.heldAtMs = nowMs;
+    run.place = this.#runs.push(run) - 1;
+    return together;
+  }
+
+  #leave(run: Run<In>, nowMs: number): void {
+    this.together(nowMs);
+    const last = this.#runs.pop()!;
+    if (last !== run) this.#runs[(last.place = run.place)] = last;
+    run.place = -1;
+  }
+
+  /** One run of a batch or a part of it, under runTimeoutMs and `limitMs`. */
+  attempt(
+    run: Run<In>,
+    handle: BaseRunHandle & Timed,
+    items: readonly In[],
+    batchRun: BatchRun<In>,
+    limitMs: number | undefined,
+  ): Promise<unknown> {
     const begin = (): Promise<unknown> => {
       const { arrived } = this.#queue;
       const ended = started(batchRun, items, handle);
       if (this.#queue.arrived > arrived) run.hasCalled = true;
       return ended;
     };
-    return this.#timeouts === undefined
-      ? begin()
-      : this.#timeouts.attempt(run, batchRun === this.#run && this.#executor?.reportsStart === true, begin);
+    if (this.#timeouts === undefined) return begin();
+    const { runTimeoutMs } = this.#timeouts;
+    const reportsStart = batchRun === this.#run && this.#executor?.reportsStart === true;
+    return this.#timeouts.attempt(handle, Math.min(limitMs ?? Infinity, runTimeoutMs), reportsStart, begin);
   }
 
   together(nowMs: number): number {

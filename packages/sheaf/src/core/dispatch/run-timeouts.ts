@@ -1,30 +1,52 @@
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Run } from "./run.ts";
 
-/** Gives up runs that take longer than `runTimeoutMs`. */
-export class RunTimeouts<In> {
-  /** Runs that were abandoned and have not ended. */
-  abandonedNow = 0;
+/** A run, or a part of one, that is given up when it takes too long. */
+export interface Timed {
+  readonly size: number;
+  readonly batchId: number;
+  /** Given up. */
+  readonly abandoned: boolean;
+  /** Under runTimeoutMs, with an executor that `reportsStart`. */
+  timer: { start(): void; stop(): void } | undefined;
+  /** Ends the timer of runTimeoutMs, with any executor. */
+  stopTimer: (() => void) | undefined;
+  /** Set where it goes on after it was settled. */
+  readonly stillRuns: Promise<unknown> | undefined;
+  givenUp(reason: unknown): void;
+  /** Given up, it has ended after all. */
+  endedLate(): void;
+}
+
+/** Runs that never end and whose item was found, at most: they hold no slot of others. */
+const mostBlamed = 64;
+
+/** Gives up runs that take too long: longer than `runTimeoutMs`, or than what is given to a part of one. */
+export class RunTimeouts {
   abandonedRuns = 0;
-  readonly #settings: Pick<Settings<In, never>, "clock" | "name">;
-  readonly #runTimeoutMs: number;
-  readonly #order: OrderKeys<In> | undefined;
-  readonly #dispatcher: Pick<Dispatcher<In, never>, "failed" | "freed">;
+  readonly runTimeoutMs: number;
+  /** Given up, and not ended. */
+  readonly #still: Set<Timed> = new Set();
+  /** Those of them for which an item was found. */
+  readonly #blamed: Set<Timed> = new Set();
+  readonly #settings: Pick<Settings<never, never>, "clock" | "name">;
+  readonly #dispatcher: Pick<Dispatcher<never, never>, "failed" | "freed">;
   #isClosed = false;
 
   constructor(
-    settings: Pick<Settings<In, never>, "clock" | "name">,
+    settings: Pick<Settings<never, never>, "clock" | "name">,
     runTimeoutMs: number,
-    order: OrderKeys<In> | undefined,
-    dispatcher: Pick<Dispatcher<In, never>, "failed" | "freed">,
+    dispatcher: Pick<Dispatcher<never, never>, "failed" | "freed">,
   ) {
     this.#settings = settings;
-    this.#runTimeoutMs = runTimeoutMs;
-    this.#order = order;
+    this.runTimeoutMs = runTimeoutMs;
     this.#dispatcher = dispatcher;
+  }
+
+  /** Runs that were abandoned and have not ended, without those for which an item was found. */
+  get abandonedNow(): number {
+    return this.#still.size - this.#blamed.size;
   }
 
   /** The batcher is closed: no run is timed any longer. */
@@ -32,15 +54,20 @@ export class RunTimeouts<In> {
     this.#isClosed = true;
   }
 
-  /** Rejects where it takes too long. With `reportsStart` the time begins when the executor says so. */
-  attempt(run: Run<In>, reportsStart: boolean, begin: () => Promise<unknown>): Promise<unknown> {
+  /** These go on for an item that was found: they are no reason to run nothing else. */
+  blamed(runs: readonly Timed[]): void {
+    for (const run of runs) if (this.#still.has(run) && this.#blamed.size < mostBlamed) this.#blamed.add(run);
+  }
+
+  /** Rejects where it takes longer than `limitMs`. With `reportsStart` the time begins when the executor says so. */
+  attempt(run: Timed, limitMs: number, reportsStart: boolean, begin: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
       const stop = (): void => cancel?.();
       const start = (): void => {
         stop();
         if (!run.abandoned && !this.#isClosed)
-          cancel = this.#settings.clock.after(this.#runTimeoutMs, () => reject(this.#giveUp(run)));
+          cancel = this.#settings.clock.after(limitMs, () => reject(this.#giveUp(run, limitMs)));
       };
       const ended = (): void => {
         stop();
@@ -65,29 +92,26 @@ export class RunTimeouts<In> {
     });
   }
 
-  #giveUp(run: Run<In>): BatcherError {
-    const runTimeoutMs = this.#runTimeoutMs;
+  #giveUp(run: Timed, runTimeoutMs: number): BatcherError {
     const error = new BatcherError(
       "RUN_TIMEOUT",
       `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
         "given up. Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.",
       { runTimeoutMs, size: run.size, batchId: run.batchId },
     );
-    run.abandoned = true;
-    // An abandoned run cannot be joined: an equal item starts a run of its own.
-    for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
-    this.abandonedNow++;
+    this.#still.add(run);
     this.abandonedRuns++;
-    run.abort(error);
+    run.givenUp(error);
     return error;
   }
 
   /** The executor can serve again; where the run itself goes on (`stillRuns`), its keys stay blocked. */
-  #endAbandoned(run: Run<In>): void {
+  #endAbandoned(run: Timed): void {
     const { stillRuns } = run;
-    this.abandonedNow--;
+    this.#still.delete(run);
+    this.#blamed.delete(run);
     const release = (): void => {
-      this.#order?.release(run.calls);
+      run.endedLate();
       this.#dispatcher.freed(this.#settings.clock.now());
     };
     if (stillRuns === undefined) return release();

@@ -7,14 +7,18 @@ import { newAbortController, warn, warnOnce } from "../runtime/runtime.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
+import type { Timed } from "./run-timeouts.ts";
 
-type RunReports<In> = Pick<Dispatcher<In, never>, "began" | "paused" | "retried" | "weighed" | "answered">;
+type RunReports<In> = Pick<
+  Dispatcher<In, never>,
+  "began" | "paused" | "retried" | "weighed" | "answered" | "endedLate"
+>;
 
 /** What is learned from a run. */
 export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
 
 /** One batch in flight. */
-export class Run<In> extends BaseRunHandle {
+export class Run<In> extends BaseRunHandle implements Timed {
   readonly weight: number;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;
@@ -29,10 +33,18 @@ export class Run<In> extends BaseRunHandle {
   weights: BatchRecord["weights"];
   /** Milliseconds of all runs together until it started. */
   msBefore = 0;
-  /** Its index among the runs in flight. */
-  place = 0;
-  /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */
+  /** Its index among the runs in flight; -1 for one that has no slot. */
+  place = -1;
+  heldAtMs = 0;
+  /** Past runTimeoutMs: its slot is free for others. Its callers have their error, or `heir` runs their items again. */
   abandoned = false;
+  heir: Run<In> | undefined;
+  /** The run that it is the heir of. */
+  elder: Run<In> | undefined;
+  /** It goes on without callers: what they left would hang another run. */
+  outlivesCallers = false;
+  /** Neither it nor what it became runs any more: its order keys are free. */
+  isOver = false;
   /** Its batch function called this batcher, before it returned its promise: it may wait for itself. */
   hasCalled = false;
   /** If it fails, its items go back to the queue. */
@@ -44,11 +56,8 @@ export class Run<In> extends BaseRunHandle {
   extraRuns = 0;
   /** The weight that `rateLimit` counted for the part of it that runs now. */
   counted: number;
-  /** Under runTimeoutMs, with an executor that `reportsStart`. */
-  timer: { start(): void; stop(): void } | undefined;
-  /** Ends the timer of runTimeoutMs, with any executor. */
-  stopTimer: (() => void) | undefined;
-  /** Set where an abandoned run goes on after it was settled. */
+  timer: Timed["timer"];
+  stopTimer: Timed["stopTimer"];
   stillRuns: Promise<unknown> | undefined;
   /** Called when it ends, aborts or is abandoned. */
   whenOver: (() => void) | undefined;
@@ -131,6 +140,10 @@ export class Run<In> extends BaseRunHandle {
     else this.passedItems++;
   }
 
+  get hasSlot(): boolean {
+    return this.place >= 0;
+  }
+
   expectedMs(cost: CostModel): number {
     const { size, weights } = this;
     return weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
@@ -171,8 +184,19 @@ export class Run<In> extends BaseRunHandle {
     return this.#controller.signal;
   }
 
+  givenUp(reason: unknown): void {
+    this.abandoned = true;
+    // It cannot be joined: an equal item starts a run of its own.
+    for (const ref of this.calls.refs ?? []) ref?.leaveDedupe?.(ref);
+    this.abort(reason);
+  }
+
+  endedLate(): void {
+    this.#dispatcher.endedLate(this);
+  }
+
   abandonedByAll(): void {
-    this.abort(new BatcherError("CLOSED", "Every caller of the batch has left."));
+    if (!this.outlivesCallers) this.abort(new BatcherError("CLOSED", "Every caller of the batch has left."));
   }
 
   abort(reason: unknown): void {

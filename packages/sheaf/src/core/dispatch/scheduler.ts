@@ -155,8 +155,10 @@ export class Scheduler<In, Out> {
   /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
     if (this.#turnEndPending || this.#stopped) return;
-    if (this.#queue.size === 0 && !this.#admission.hasWaiters) return;
-    if (this.#dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
+    if (!this.#dispatcher.isSearching) {
+      if (this.#queue.size === 0 && !this.#admission.hasWaiters) return;
+      if (this.#dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
+    }
     this.#requestTurnEnd(nowMs);
   }
 
@@ -189,11 +191,13 @@ export class Scheduler<In, Out> {
 
   #dispatchAll(nowMs: number): void {
     this.#admission.admit();
+    if (this.#dispatcher.isSearching) this.#dispatcher.search(nowMs, true);
     while ((this.#dispatcher.freeSlots > 0 ? this.#queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
       this.#admission.admit();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#dispatcher.freeSlots > 0) nowMs = this.#clock.now();
     }
+    if (this.#dispatcher.isSearching) this.#dispatcher.search(nowMs, false);
     this.#keepWatch();
   }
 

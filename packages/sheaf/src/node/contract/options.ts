@@ -39,12 +39,6 @@ export interface WorkerOptions<Data = unknown> {
    */
   readonly prefetch?: 0 | 1 | undefined;
   /**
-   * The fate of a batch whose worker crashes. `"isolate"`: it runs again, in a quarantined instance, until the bad
-   * items are found; for work that may be repeated, as a model's. `"fail"`: its callers get `WORKER_CRASHED`.
-   * @default "isolate"
-   */
-  readonly onWorkerCrash?: "isolate" | "fail" | undefined;
-  /**
    * An instance is replaced after this many batches, once its successor is ready; integer >= 1.
    * @default none
    */
@@ -113,7 +107,6 @@ export interface PoolSettings {
   readonly name: string;
   readonly instances: number;
   readonly prefetch: 0 | 1;
-  readonly onWorkerCrash: "isolate" | "fail";
   readonly recycleAfterBatches: number;
   readonly maxMemoryBytes: number;
   readonly niceness: number;
@@ -136,7 +129,6 @@ export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Che
   data: () => undefined,
   name: checkText,
   prefetch: oneOf(0, 1),
-  onWorkerCrash: oneOf("isolate", "fail"),
   recycleAfterBatches: checkCountOrInfinity,
   maxMemoryMb: checkPositive,
   niceness: (name, value) => check(isInteger(value, 0, 19), name, "an integer from 0 to 19", value),
@@ -179,7 +171,6 @@ export function poolSettings(options: WorkerOptions, defaultName: string): PoolS
     name = defaultName,
     instances = 1,
     prefetch = 1,
-    onWorkerCrash = "isolate",
     recycleAfterBatches = Infinity,
     maxMemoryMb = Infinity,
     niceness = 10,
@@ -192,7 +183,6 @@ export function poolSettings(options: WorkerOptions, defaultName: string): PoolS
     name,
     instances,
     prefetch,
-    onWorkerCrash,
     recycleAfterBatches,
     maxMemoryBytes: maxMemoryMb * 1024 * 1024,
     niceness,

@@ -2,6 +2,7 @@ import { systemClock, type Clock } from "../../core/runtime/runtime.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import { runHandleOf } from "../../core/contract/base-run-handle.ts";
 import type { RunHandle } from "../../core/contract/executor.ts";
+import { isLoss } from "../../core/dispatch/bisect.ts";
 import type { Instance, Job } from "./instance.ts";
 import { coreShortage } from "./cores.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
@@ -12,7 +13,6 @@ import type { InstanceEvent, InstanceInfo, WorkerExecutor, WorkerOutage } from "
 /** The parameters of a pool, the same for threads and processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {
   readonly prefetch: 0 | 1;
-  readonly onWorkerCrash: "isolate" | "fail";
   readonly closeTimeoutMs: number;
   readonly clock?: Clock | undefined;
 }
@@ -26,6 +26,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   readonly slots: number;
   readonly prefetch: 0 | 1;
   readonly reportsStart = true;
+  readonly runsApart = true;
   readonly #options: PoolOptions;
   readonly #waiting: Job[] = [];
   readonly #instances: Instances;
@@ -83,7 +84,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
       if (this.#failure !== undefined) return reject(this.#failure);
       if (this.#closing !== undefined) return reject(closed(this.#options.name));
       const { outage } = this;
-      if (outage !== undefined) return reject(outage.error);
+      if (outage !== undefined && !handle.isApart) return reject(outage.error);
       if (this.#waiting.length >= maxWaiting) {
         return reject(
           new BatcherError(
@@ -108,9 +109,15 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
         },
       };
       const settled = handle.onAborted((reason) => this.#aborted(run, reason));
+      if (handle.isApart) return this.#quarantine.run(run);
       this.#waiting.push(run);
       this.#dispatch();
     });
+  }
+
+  /** A worker that ended for this item did not end for a fault of its own. */
+  found(_item: In, error: unknown): void {
+    if (isLoss(error) !== undefined) this.#supervisor.pardon();
   }
 
   close(): Promise<void> {
@@ -135,18 +142,12 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     }
   }
 
-  /** Handles the batches of a dead instance. The first was running and is the suspect; the others never began. */
-  #rescue(lost: readonly Job[], error: Error): void {
-    const [suspect, ...innocent] = lost;
-    if (suspect === undefined) return;
-    if (this.#failure !== undefined || this.#closing !== undefined) {
-      suspect.reject(error);
-      for (const run of innocent) run.reject(this.#failure ?? error);
-      return;
-    }
-    this.#waiting.unshift(...innocent);
-    if (this.#options.onWorkerCrash === "fail") suspect.reject(error);
-    else this.#quarantine.isolate(suspect, error);
+  /** Handles the batches of a dead instance. The first was running and fails; the others never began. */
+  #rescue([suspect, ...others]: readonly Job[], error: Error): void {
+    const isOver = this.#failure !== undefined || this.#closing !== undefined;
+    if (!isOver) this.#waiting.unshift(...others);
+    suspect?.reject(error);
+    if (isOver) for (const run of others) run.reject(this.#failure ?? error);
   }
 
   #aborted(run: Job, reason: unknown): void {
@@ -195,7 +196,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   async #close(): Promise<void> {
     this.#supervisor.stop();
     this.#startedWith?.reject(closed(this.#options.name));
-    await this.#quarantine.close();
+    this.#quarantine.close(closed(this.#options.name));
     for (const run of this.#waiting.splice(0)) run.reject(closed(this.#options.name));
     await this.#instances.close(this.#options.closeTimeoutMs);
   }

@@ -1,138 +1,138 @@
 import type { Clock } from "../../core/runtime/runtime.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import type { Job } from "./instance.ts";
+import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
-import { QuarantineWorker, type SuspectRun } from "./quarantine-worker.ts";
+import { RestartPauses } from "./restart-pauses.ts";
+import { crashError } from "./supervisor.ts";
 
-/** A part of a suspect batch. */
-interface Part {
-  /** Of its items in the batch. */
-  readonly indices: readonly number[];
-  /** Of a left half: the right one. */
-  readonly sibling?: Part | undefined;
-  /** Its other half passed, so the fault is in here: running it whole would show nothing new. */
-  proven: boolean;
-}
-
-interface Suspect {
-  readonly run: Job;
-  readonly crash: Error;
-  abort: { readonly reason: unknown } | undefined;
-}
+/** How long an instance is kept that has nothing to run: the next part of a search follows at once. */
+const restsAfterMs = 10_000;
 
 /**
- * Runs the batches that were running when a worker crashed, one at a time, in one instance of its own, so that the
- * others go on serving: the whole batch again (most crashes come from outside), then halves, until the bad items stand
- * alone. At most ⌈log2 n⌉ + 2 crashes a batch; the remaining items then get `WORKER_CRASHED`.
+ * The one instance in which items run that may end their worker or hang: apart from the others, one part of a batch at a time.
+ * Started when it is needed, and again after each crash.
  */
 export class Quarantine {
   readonly #name: string;
-  readonly #worker: QuarantineWorker;
-  readonly #suspects: Suspect[] = [];
-  #busy: Promise<void> | undefined;
-  #running: Suspect | undefined;
+  readonly #instances: Instances;
+  readonly #clock: Clock;
+  // Pauses of its own: a crash here is no reason to stop serving the others.
+  readonly #pauses: RestartPauses;
+  #instance: Instance | undefined;
+  readonly #waiting: Job[] = [];
+  #running: Job | undefined;
+  #cancelRestart: (() => void) | undefined;
+  #cancelRest: (() => void) | undefined;
+  #isClosed = false;
 
   constructor(name: string, instances: Instances, clock: Clock) {
     this.#name = name;
-    this.#worker = new QuarantineWorker(name, instances, clock);
+    this.#instances = instances;
+    this.#clock = clock;
+    this.#pauses = new RestartPauses(clock);
   }
 
-  /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
-  isolate(run: Job, crash: Error): void {
-    // Its callers have left: if it hung here, it would hold up all the others.
-    if (run.handle.signal.aborted) return run.reject(run.handle.signal.reason);
-    this.#suspects.push({ run, crash, abort: undefined });
-    this.#busy ??= this.#work();
+  /** Takes over a job: settles it, whatever happens. */
+  run(job: Job): void {
+    this.#waiting.push(job);
+    this.#begin();
   }
 
-  /** Whether the batch is here. If so it ends with `reason`: its callers have left. */
-  aborted(run: Job, reason: unknown): boolean {
-    const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
-    if (suspect === undefined) return false;
-    suspect.abort ??= { reason };
-    if (suspect === this.#running) this.#worker.giveUp(run.handle, new Error("Every caller of the batch has left."));
+  /** Whether the job is here. If so it ends with `reason`; a worker that runs it is ended, as a hung one cannot be aborted. */
+  aborted(job: Job, reason: unknown): boolean {
+    const at = this.#waiting.indexOf(job);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    else if (job !== this.#running) return false;
+    else this.#giveUp(job);
+    job.reject(reason);
+    this.#begin();
     return true;
   }
 
-  /** Resolves when every suspect has settled and the instance is closing. */
-  async close(): Promise<void> {
-    await this.#busy;
+  /** What waits or runs is given up. */
+  close(error: Error): void {
+    this.#isClosed = true;
+    this.#cancelRestart?.();
+    this.#cancelRest?.();
+    if (this.#running !== undefined) this.aborted(this.#running, error);
+    for (const job of this.#waiting.splice(0)) job.reject(error);
+    this.#instance?.drain();
   }
 
-  async #work(): Promise<void> {
-    for (let next = this.#suspects.shift(); next !== undefined; next = this.#suspects.shift()) {
-      this.#running = next;
-      await this.#isolate(next);
-    }
+  #giveUp(job: Job): void {
+    const instance = this.#instance!;
     this.#running = undefined;
-    this.#busy = undefined;
-    this.#worker.rest();
+    this.#instance = undefined;
+    instance.reclaim();
+    job.handle.runsUntil(instance.whenDead);
+    if (!instance.kill()) this.#instances.leave(instance);
   }
 
-  async #isolate(suspect: Suspect): Promise<void> {
-    const { run } = suspect;
-    const size = run.items.length;
-    const maxCrashes = Math.ceil(Math.log2(Math.max(size, 1))) + 2;
-    const results: unknown[] = new Array<unknown>(size);
-    const parts: Part[] = [{ indices: [...run.items.keys()], proven: false }];
-    let crashes = 0;
-    let attempt = run.attempt;
-    for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-      const { proven } = part;
-      if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
-      // Items that have an answer do not run again.
-      const indices = part.indices.filter((index) => !run.handle.isAnswered(index));
-      if (indices.length === 0) continue;
-      const isWhole = indices.length === size;
-      if (crashes >= maxCrashes) {
-        place(results, indices, this.#crashed(indices.length, crashes, suspect.crash));
-        continue;
-      }
-      let outcome: SuspectRun | undefined;
-      if (!proven || indices.length === 1) {
-        attempt++;
-        run.handle.runsAgain();
-        const handle = isWhole ? run.handle : run.handle.part(indices);
-        const items = isWhole ? run.items : indices.map((index) => run.items[index]);
-        outcome = await this.#worker.run({ items, handle, attempt });
-        if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
-      }
-      if (outcome !== undefined && "results" in outcome) {
-        if (isWhole) return run.resolve(outcome.results);
-        for (const [i, index] of indices.entries()) results[index] = outcome.results[i];
-        // The whole crashed and this half did not: the fault is in the other half, which is next.
-        if (part.sibling !== undefined) part.sibling.proven = true;
-      } else if (outcome !== undefined && ("error" in outcome || "notRun" in outcome)) {
-        const error = "error" in outcome ? outcome.error : outcome.notRun;
-        if (part.indices.length === size) return run.reject(error);
-        place(results, indices, error);
-      } else {
-        if (outcome !== undefined) crashes++;
-        if (indices.length === 1) {
-          place(results, indices, this.#crashed(1, crashes, outcome?.crash ?? suspect.crash));
-        } else {
-          const middle = Math.ceil(indices.length / 2);
-          const right = { indices: indices.slice(middle), proven: false };
-          parts.push(right, { indices: indices.slice(0, middle), sibling: right, proven: false });
-        }
-      }
+  #begin(): void {
+    this.#cancelRest?.();
+    this.#cancelRest = undefined;
+    if (this.#isClosed || this.#running !== undefined) return;
+    if (this.#waiting.length === 0) {
+      if (this.#instance !== undefined) this.#cancelRest = this.#clock.after(restsAfterMs, () => this.#rest());
+      return;
     }
-    run.resolve(results);
+    this.#instance ??= this.#start();
+    if (!this.#instance.serves) return;
+    const job = (this.#running = this.#waiting.shift()!);
+    this.#instance.run({
+      ...job,
+      resolve: (results) => this.#ended(job, () => job.resolve(results)),
+      reject: (error) => this.#ended(job, () => job.reject(error)),
+    });
   }
 
-  #crashed(items: number, crashes: number, cause: Error): BatcherError {
-    const what = items === 1 ? "this item" : `a part of ${items} items that could not be told apart`;
-    return new BatcherError(
-      "WORKER_CRASHED",
-      `${this.#name}: the worker crashes on ${what} (${crashes} crashes during the search): ${cause.message}`,
-      { crashes, items },
-      cause,
-    );
+  #ended(job: Job, settle: () => void): void {
+    if (this.#running !== job) return;
+    this.#running = undefined;
+    settle();
+    this.#begin();
   }
-}
 
-const isAborted = ({ abort }: Suspect): boolean => abort !== undefined;
+  #rest(): void {
+    this.#instance?.drain();
+    this.#instance = undefined;
+  }
 
-function place(results: unknown[], indices: readonly number[], error: unknown): void {
-  for (const index of indices) results[index] = error;
+  #start(): Instance {
+    // Where the first one is: that there is a device for more is not known.
+    return this.#instances.open("quarantined", 0, {
+      changed: (instance) => {
+        if (instance === this.#instance && instance.serves) this.#begin();
+      },
+      ended: (instance, _lost, why, error) => {
+        if (instance === this.#instance)
+          this.#died(instance, instance.loadError ?? crashError(this.#name, instance, why, error));
+        else this.#instances.emit({ instance: instance.info });
+      },
+      left: (instance, error) => this.#died(instance, error),
+    });
+  }
+
+  #died(instance: Instance, error: Error): void {
+    this.#instances.emit({ instance: instance.info, why: error.message });
+    this.#instance = undefined;
+    const job = this.#running;
+    if (job !== undefined) this.#ended(job, () => job.reject(error));
+    else if (!instance.loaded) this.#startAgain(error);
+  }
+
+  /** It ended before it had anything to run: out of memory or handles, or killed by an operator. */
+  #startAgain(error: Error): void {
+    if (this.#waiting.length === 0) return;
+    const pauseMs = this.#pauses.crashed();
+    if (!this.#pauses.isPastLimit) {
+      this.#cancelRestart = this.#clock.after(pauseMs, () => this.#begin());
+      return;
+    }
+    const message =
+      `${this.#name}: the worker ended during this batch, and none could be started to run it again ` +
+      `(it ended ${this.#pauses.rule}): ${error.message}`;
+    for (const job of this.#waiting.splice(0))
+      job.reject(new BatcherError("WORKER_CRASHED", message, { isOfItem: false }, error));
+  }
 }

@@ -28,6 +28,11 @@ export class RestartPauses {
     return pauseMs;
   }
 
+  /** The last crash was no fault of the worker. */
+  pardon(): void {
+    this.#crashes = Math.max(0, this.#crashes - 1);
+  }
+
   /** More than 5 crashes: until the next start there is nothing worth waiting for. */
   get isPastLimit(): boolean {
     return this.#crashes > limit;

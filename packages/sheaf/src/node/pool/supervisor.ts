@@ -113,6 +113,11 @@ export class Supervisor {
     if (place !== undefined && this.#instances.hung <= this.#options.instances) this.#replace(place, instance, reason);
   }
 
+  /** A crash whose item was found: it does not count. */
+  pardon(): void {
+    this.#pauses.pardon();
+  }
+
   /** Nothing is started or replaced from now on. */
   stop(): void {
     this.#isOver = true;
@@ -181,18 +186,8 @@ export class Supervisor {
   #ended(instance: Instance, lost: readonly Job[], why: string, error: Error | undefined): void {
     const wasExpected = instance.draining || this.#placeOf(instance) === undefined;
     if (wasExpected && lost.length === 0) this.#instances.emit({ instance: instance.info });
-    else this.#crashed(instance, lost, instance.loadError ?? this.#crashError(instance, why, error));
+    else this.#crashed(instance, lost, instance.loadError ?? crashError(this.#options.name, instance, why, error));
     this.#restoreHung();
-  }
-
-  #crashError(instance: Instance, why: string, cause: Error | undefined): BatcherError {
-    const during = instance.loaded ? "" : " before it was ready";
-    return new BatcherError(
-      "WORKER_CRASHED",
-      `${this.#options.name}: a worker ended${during}: ${why}.`,
-      { instance: instance.id, why },
-      cause,
-    );
   }
 
   #crashed(instance: Instance, lost: readonly Job[], error: Error): void {
@@ -261,4 +256,15 @@ export class Supervisor {
   #placeOf(instance: Instance): Place | undefined {
     return this.#places.find((place) => place.instance === instance || place.successor === instance);
   }
+}
+
+/** The error of a run whose worker ended. `why` completes a sentence: "exit code 1". */
+export function crashError(
+  name: string,
+  { id, loaded }: Instance,
+  why: string,
+  cause: Error | undefined,
+): BatcherError {
+  const during = loaded ? "" : " before it was ready";
+  return new BatcherError("WORKER_CRASHED", `${name}: a worker ended${during}: ${why}.`, { instance: id, why }, cause);
 }

@@ -13,7 +13,6 @@ function open(...args: string[]): CommandExecutor<unknown, unknown> {
   return workerCommand({
     command: "python3",
     args: [pathOf("raw.py"), ...args],
-    onWorkerCrash: "fail",
     niceness: 0,
     log: () => undefined,
     clock: impatient,
