@@ -33,8 +33,9 @@ export function runAs<Options extends Asking, T>(
 ): Promise<T> {
   const { caller, priority, signal } = options;
   if (caller === undefined) return run(options);
-  const leave = caller.enter(load);
-  return run({ ...options, priority: caller.laneOf(priority) }).then(
+  const lane = caller.laneOf(priority);
+  const leave = caller.enter(load, lane === "bulk");
+  return run({ ...options, priority: lane }).then(
     (result) => {
       if (outcomesOf === undefined) leave("ok", load.items);
       else
@@ -91,6 +92,7 @@ export class Caller {
   /** Those of them that count, though nobody waits for them any more. */
   #abandoned = 0;
   #isWaiting = false;
+  #isBulk = false;
   #startedAtMs = 0;
 
   constructor(tenants: Tenants, tenant: Tenant, sent: SentKey | undefined, ofUser?: (user: unknown) => Caller) {
@@ -130,21 +132,22 @@ export class Caller {
    * Lets items in. @returns a function that takes them out, some at a time.
    * @throws {Problem} 401 for a key that is gone, 429 over one of its bounds, with the time until that is over.
    */
-  enter({ items, weight }: Load): (outcome: ItemOutcome, items: number) => void {
+  enter({ items, weight }: Load, isBulk: boolean): (outcome: ItemOutcome, items: number) => void {
     if (this.isGone) throw keyIsGone();
     const startedAtMs = performance.now();
     const { tenant } = this;
     const tenants = this.#tenants;
     const meters = this.#meters;
     for (const meter of meters) {
-      const over = meter.overBound(items, weight, startedAtMs);
+      const over = meter.overBound(items, weight, startedAtMs, isBulk);
       if (over === undefined) continue;
       tenants.refused(tenant, items);
       throw tooMany(tenant, over.reason, over.waitMs);
     }
-    for (const meter of meters) meter.enter(items, weight, startedAtMs);
+    for (const meter of meters) meter.enter(items, weight, startedAtMs, isBulk);
     tenants.entered(tenant, items);
     this.#startedAtMs = startedAtMs;
+    this.#isBulk = isBulk;
     let waiting = items;
     this.#isWaiting = true;
     return (outcome, ended) => {
@@ -164,7 +167,7 @@ export class Caller {
     // Equal items share a run: one that nobody waits for here has taken its place in it.
     if (this.#isWaiting) return;
     this.#abandoned++;
-    for (const meter of this.#meters) meter.inFlight++;
+    for (const meter of this.#meters) meter.goes(1, this.#isBulk);
     this.#tenants.left(-1);
   }
 
@@ -177,7 +180,7 @@ export class Caller {
 
   #leave(items: number): void {
     const tookMs = performance.now() - this.#startedAtMs;
-    for (const meter of this.#meters) meter.leave(items, tookMs);
+    for (const meter of this.#meters) meter.leave(items, tookMs, this.#isBulk);
     this.#tenants.left(items);
   }
 

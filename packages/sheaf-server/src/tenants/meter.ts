@@ -24,29 +24,83 @@ export interface OverBound {
   readonly waitMs: number;
 }
 
-/** A token bucket that holds a second's worth. A request that is larger needs a full one, and leaves it in debt. */
-class Bucket {
-  #level: number | undefined;
+/** Own bulk leaves this part of a bound to live calls, and what they have lately needed where that is more. */
+const leastForLive = 0.1;
+/** But so much of it is for bulk. */
+const mostForLive = 0.95;
+/** What live calls needed at most counts half after so long. */
+const halfLifeMs = 60_000;
+
+/** The most that live calls have lately needed of a bound, which bulk leaves to them. */
+class LiveNeed {
+  #most = 0;
   #atMs = 0;
 
-  /** Until so much may be taken, in milliseconds. */
-  waitMs(amount: number, perSecond: number, nowMs: number): number {
-    const missing = Math.min(amount, capacityOf(perSecond)) - this.#levelAt(perSecond, nowMs);
-    return missing < roundingError ? 0 : Math.ceil((1000 * missing) / perSecond);
-  }
-
-  take(amount: number, perSecond: number, nowMs: number): void {
-    this.#level = this.#levelAt(perSecond, nowMs) - amount;
+  note(amount: number, nowMs: number): void {
+    if (amount < this.#at(nowMs)) return;
+    this.#most = amount;
     this.#atMs = nowMs;
   }
 
-  isFull(perSecond: number, nowMs: number): boolean {
-    return this.#levelAt(perSecond, nowMs) === capacityOf(perSecond);
+  of(bound: number, nowMs: number): number {
+    return Math.min(mostForLive * bound, Math.max(leastForLive * bound, this.#at(nowMs)));
   }
 
-  #levelAt(perSecond: number, nowMs: number): number {
+  #at(nowMs: number): number {
+    return this.#most * 2 ** ((this.#atMs - nowMs) / halfLifeMs);
+  }
+}
+
+/**
+ * A token bucket that holds a second's worth. A request that is larger needs a full one, and leaves it in debt. Bulk leaves what
+ * live calls need, and its debt is its own: live calls may use all that the bucket holds.
+ */
+class Bucket {
+  #level: number | undefined;
+  #bulkDebt = 0;
+  #atMs = 0;
+  readonly #need = new LiveNeed();
+  /** Of live calls, in this second. */
+  #second = 0;
+  #secondBeganAtMs = 0;
+
+  /** Until so much may be taken, in milliseconds. */
+  waitMs(amount: number, perSecond: number, nowMs: number, isBulk: boolean): number {
+    this.#fill(perSecond, nowMs);
+    const wanted = isBulk ? amount + this.#need.of(capacityOf(perSecond), nowMs) : amount;
+    const missing = Math.min(wanted, capacityOf(perSecond)) - this.#level! + (isBulk ? this.#bulkDebt : 0);
+    return missing < roundingError ? 0 : Math.ceil((1000 * missing) / perSecond);
+  }
+
+  take(amount: number, perSecond: number, nowMs: number, isBulk: boolean): void {
+    this.#fill(perSecond, nowMs);
+    if (isBulk) {
+      const paid = Math.max(0, Math.min(amount, this.#level! - this.#need.of(capacityOf(perSecond), nowMs)));
+      this.#level! -= paid;
+      this.#bulkDebt += amount - paid;
+      return;
+    }
+    this.#level! -= amount;
+    if (nowMs - this.#secondBeganAtMs >= 1000) {
+      this.#second = 0;
+      this.#secondBeganAtMs = nowMs;
+    }
+    this.#need.note((this.#second += amount), nowMs);
+  }
+
+  isFull(perSecond: number, nowMs: number): boolean {
+    this.#fill(perSecond, nowMs);
+    return this.#level === capacityOf(perSecond) && this.#bulkDebt === 0;
+  }
+
+  /** What flows in is for live calls first; the rest pays the debt of bulk. */
+  #fill(perSecond: number, nowMs: number): void {
     const most = capacityOf(perSecond);
-    return Math.min(most, (this.#level ?? most) + ((nowMs - this.#atMs) * perSecond) / 1000);
+    const flowed = (this.#level ?? most) + ((nowMs - this.#atMs) * perSecond) / 1000;
+    this.#atMs = nowMs;
+    const paid = Math.max(0, Math.min(this.#bulkDebt, flowed - this.#need.of(most, nowMs)));
+    this.#bulkDebt -= paid;
+    this.#level = Math.min(most, flowed - paid);
   }
 }
 
@@ -60,6 +114,9 @@ export class Meter {
   bounds: TenantBounds;
   /** Items that wait or run. */
   inFlight = 0;
+  /** Those of them that are bulk. */
+  #bulkInFlight = 0;
+  readonly #liveInFlight = new LiveNeed();
   readonly #items = new Bucket();
   readonly #weight = new Bucket();
   /** Time of a request, a mean of the last ones. */
@@ -70,28 +127,46 @@ export class Meter {
   }
 
   /** Why `items` more may not come now; undefined where they may. `weightOf` is called where weight counts. */
-  overBound(items: number, weightOf: () => number, nowMs: number): OverBound | undefined {
+  overBound(items: number, weightOf: () => number, nowMs: number, isBulk = false): OverBound | undefined {
     const { itemsPerSecond, weightPerSecond, itemsInFlight = Infinity } = this.bounds;
+    const forLive = itemsInFlight === Infinity ? 0 : this.#liveInFlight.of(itemsInFlight, nowMs);
+    // A large bulk request may fill more than bulk's part where nothing else is there: it takes nothing from live calls.
+    const bulk = isBulk ? this.#bulkInFlight : Math.min(this.#bulkInFlight, itemsInFlight - forLive);
+    const others = this.inFlight - this.#bulkInFlight + bulk;
+    const most = isBulk ? Math.max(1, itemsInFlight - forLive) : itemsInFlight;
+    const held = isBulk ? Math.max(bulk, others - forLive) : others;
     // More at once than the bound can come when nothing else is there.
-    if (this.inFlight > 0 && this.inFlight + items > itemsInFlight)
-      return { reason: `at most ${itemsInFlight} items in flight, ${this.inFlight} are`, waitMs: this.#answerMs };
-    const itemsMs = itemsPerSecond === undefined ? 0 : this.#items.waitMs(items, itemsPerSecond, nowMs);
-    const weightMs = weightPerSecond === undefined ? 0 : this.#weight.waitMs(weightOf(), weightPerSecond, nowMs);
+    if (held > 0 && held + items > most) {
+      const reason = isBulk
+        ? `at most ${Math.floor(most)} bulk items in flight, so that live ones find room; ${this.#bulkInFlight} are, and ${this.inFlight} in all`
+        : `at most ${itemsInFlight} items in flight, ${this.inFlight} are`;
+      return { reason, waitMs: this.#answerMs };
+    }
+    const itemsMs = itemsPerSecond === undefined ? 0 : this.#items.waitMs(items, itemsPerSecond, nowMs, isBulk);
+    const weightMs =
+      weightPerSecond === undefined ? 0 : this.#weight.waitMs(weightOf(), weightPerSecond, nowMs, isBulk);
     if (itemsMs === 0 && weightMs === 0) return undefined;
     return itemsMs >= weightMs
       ? { reason: `${itemsPerSecond} items a second`, waitMs: itemsMs }
       : { reason: `a weight of ${weightPerSecond} a second`, waitMs: weightMs };
   }
 
-  enter(items: number, weightOf: () => number, nowMs: number): void {
+  enter(items: number, weightOf: () => number, nowMs: number, isBulk = false): void {
     const { itemsPerSecond, weightPerSecond } = this.bounds;
-    this.inFlight += items;
-    if (itemsPerSecond !== undefined) this.#items.take(items, itemsPerSecond, nowMs);
-    if (weightPerSecond !== undefined) this.#weight.take(weightOf(), weightPerSecond, nowMs);
+    this.goes(items, isBulk);
+    if (!isBulk) this.#liveInFlight.note(this.inFlight - this.#bulkInFlight, nowMs);
+    if (itemsPerSecond !== undefined) this.#items.take(items, itemsPerSecond, nowMs, isBulk);
+    if (weightPerSecond !== undefined) this.#weight.take(weightOf(), weightPerSecond, nowMs, isBulk);
   }
 
-  leave(items: number, tookMs: number): void {
-    this.inFlight -= items;
+  /** `items` more wait or run, or fewer where it is negative. */
+  goes(items: number, isBulk: boolean): void {
+    this.inFlight += items;
+    if (isBulk) this.#bulkInFlight += items;
+  }
+
+  leave(items: number, tookMs: number, isBulk = false): void {
+    this.goes(-items, isBulk);
     this.#answerMs += (tookMs - this.#answerMs) / 8;
   }
 

@@ -49,6 +49,60 @@ test("items in flight have a bound; more than that come in when nothing else is 
   assert.notEqual(meter.overBound(2, one, 0), undefined);
 });
 
+test("bulk in flight leaves live items what they lately needed, at least a tenth; both together keep to the bound", () => {
+  const meter = new Meter({ itemsInFlight: 200 });
+  const bulkLists = (): number => {
+    let lists = 0;
+    for (; meter.overBound(25, one, 0, true) === undefined; lists++) meter.enter(25, one, 0, true);
+    return lists;
+  };
+  assert.equal(bulkLists(), 7, "175 of the 180 that bulk may have");
+  assert.match(meter.overBound(25, one, 0, true)!.reason, /at most 180 bulk items in flight/);
+  for (let i = 0; i < 25; i++) {
+    assert.equal(meter.overBound(1, one, 0), undefined, `live item ${i}`);
+    meter.enter(1, one, 0);
+  }
+  assert.match(meter.overBound(1, one, 0)!.reason, /at most 200 items in flight, 200 are/);
+  meter.leave(25, 10);
+  meter.leave(175, 10, true);
+  // Live items have needed 120 of late.
+  meter.enter(120, one, 0);
+  meter.leave(120, 10);
+  assert.equal(bulkLists(), 3);
+  assert.equal(meter.overBound(120, one, 0), undefined, "live items find what they needed");
+  // Half as much counts a minute later, and bulk alone may have the rest.
+  assert.equal(meter.overBound(50, one, 60_000, true), undefined);
+});
+
+test("a bulk list that is more than bulk's part comes in when no other bulk is there, and takes nothing from live items", () => {
+  const meter = new Meter({ itemsInFlight: 10, itemsPerSecond: 10 });
+  assert.equal(meter.overBound(50, one, 0, true), undefined);
+  meter.enter(50, one, 0, true);
+  assert.notEqual(meter.overBound(1, one, 0, true), undefined);
+  assert.equal(meter.overBound(1, one, 0), undefined);
+  meter.enter(1, one, 0);
+  assert.notEqual(meter.overBound(1, one, 0), undefined);
+});
+
+test("a second's worth is for live items first: with a bulk backlog none is refused for it, and bulk gets the rest", () => {
+  for (const size of [1, 5, 30]) {
+    const meter = new Meter({ itemsPerSecond: 10 });
+    let bulk = 0;
+    let live = 0;
+    for (let atMs = 0; atMs < 60_000; atMs += 5) {
+      if (atMs % 250 === 0) {
+        assert.equal(meter.overBound(1, one, atMs), undefined, `live item at ${atMs}, bulk lists of ${size}`);
+        meter.enter(1, one, atMs);
+        live++;
+      }
+      if (meter.overBound(size, one, atMs, true) !== undefined) continue;
+      meter.enter(size, one, atMs, true);
+      bulk += size;
+    }
+    assert.ok(live + bulk <= 610 + size && live + bulk >= 590 - size, `${live} live and ${bulk} bulk`);
+  }
+});
+
 test("figures show 20 tenants and one sum of the others, and together every item, also of tenants that come and go", () => {
   const tenants = new Tenants();
   let counted = 0;

@@ -208,6 +208,9 @@ const burst = 0.1;
 /** Once short, at most this many times the mean pace: what a late timer lost is caught up, and a bunch does not come back. */
 const catchUp = 1.1;
 
+/** Beside bulk a limit is short only where live calls alone use this part of it: bulk yields. */
+const liveNearly = 0.9;
+
 interface Part {
   readonly beganAtMs: number;
   endsAtMs: number;
@@ -296,8 +299,7 @@ export class Window {
   /** Whether something had to wait lately, or will before more is free if all goes on as it began. */
   #isShort(nowMs: number, share: number): boolean {
     const used = (this.#sum - this.#bulk) / (share * this.limit);
-    // What makes it short is bulk, which yields.
-    if (this.#bulk > 0 && used <= 0.5) return false;
+    if (this.#bulk > 0 && used <= liveNearly) return false;
     if (nowMs <= this.#shortUntilMs) return true;
     const first = this.#parts[0];
     if (first === undefined || this.#perMs > longestRateMs) return false;
