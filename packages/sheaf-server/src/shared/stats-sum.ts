@@ -58,6 +58,7 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     costModel: busiest.costModel,
     verdict: busiest.verdict,
     overload: longest.overload,
+    pause: parts.map(({ pause }) => pause).find((pause) => pause !== null) ?? null,
     concurrency: busiest.concurrency && {
       ...busiest.concurrency,
       now: sum(({ concurrency }) => concurrency?.now ?? 0),

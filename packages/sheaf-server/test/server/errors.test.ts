@@ -265,6 +265,27 @@ test("a model that throws gets 500 with its message, and the server serves on", 
   assert.equal((await server.post("/infer", [0, 0, 0])).status, 200);
 });
 
+test("what one item's error asks for pauses nobody; what a run asks for is said in readiness, to operators", async (t) => {
+  const busy = (): Error => Object.assign(new Error("busy"), { retryAfterMs: 60_000 });
+  const model = {
+    ...doubling("busy"),
+    run: async (items: Float32Array[]) => {
+      if (items.some(([first]) => first === 2)) throw busy();
+      return items.map((item) => (item[0] === 1 ? busy() : item));
+    },
+  };
+  const server = await serving(t, [model]);
+  assert.equal((await server.post("/infer", [1, 0, 0])).status, 500);
+  assert.equal((await server.post("/infer", [0, 0, 0])).status, 200);
+  const reasonOf = async (): Promise<string | undefined> => (await server.get("/readyz")).json.models[0].reason;
+  assert.equal(await reasonOf(), undefined);
+  assert.equal((await server.post("/infer", [2, 0, 0])).status, 500);
+  assert.match(
+    (await reasonOf()) ?? "",
+    /^dispatch is paused for \d+ ms more: a run failed with retryAfterMs: "busy"$/,
+  );
+});
+
 test("a missing or wrong key gets 401 with WWW-Authenticate; health routes stay open", async (t) => {
   const server = await serving(t, [doubling()], { apiKey: "secret" });
   const missing = await server.post("/infer", [1, 2, 3]);

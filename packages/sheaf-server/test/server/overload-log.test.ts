@@ -11,7 +11,7 @@ test("the log says once when overload begins to stand, and once when it has ende
     warn: ({ model, servedPerS }: { model: string; servedPerS: number }) => logged.push(`${model} ${servedPerS}`),
     info: ({ model, forMs }: { model: string; forMs: number }) => logged.push(`${model} after ${forMs}`),
   };
-  const models = [{ name: "model", stats: () => ({ overload }) }];
+  const models = [{ name: "model", stats: () => ({ overload, pause: null }) }];
   const overloadLog = new OverloadLog(log as never, () => models);
   const second = (next: BatcherStats["overload"]): string[] => {
     overload = next;
@@ -25,4 +25,26 @@ test("the log says once when overload begins to stand, and once when it has ende
   assert.deepEqual(second(null), []);
   overloadLog.close();
   assert.deepEqual(second({ forMs: 300, arrivedPerS: 900, servedPerS: 400 }), []);
+});
+
+test("the log says once that dispatch is paused, and why, and once that it goes on", (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  let pause: BatcherStats["pause"] = null;
+  const logged: string[] = [];
+  const log = {
+    warn: ({ leftMs, why }: { leftMs: number; why: string }, text: string) => logged.push(`${text} ${leftMs} ${why}`),
+    info: (_: unknown, text: string) => logged.push(text),
+  };
+  const models = [{ name: "model", stats: () => ({ overload: null, pause }) }];
+  const overloadLog = new OverloadLog(log as never, () => models);
+  const second = (next: BatcherStats["pause"]): string[] => {
+    pause = next;
+    t.mock.timers.tick(1000);
+    return logged.splice(0);
+  };
+  assert.deepEqual(second(null), []);
+  assert.deepEqual(second({ leftMs: 5000, why: "busy" }), ["dispatch is paused 5000 busy"]);
+  assert.deepEqual(second({ leftMs: 4000, why: "busy" }), []);
+  assert.deepEqual(second(null), ["dispatch goes on after a pause"]);
+  overloadLog.close();
 });

@@ -113,6 +113,7 @@ export function assembleBatcher<In, Out>(
         abandonedRuns: dispatcher.abandonedRuns,
         hungRuns: dispatcher.abandonedNow,
         rateLimit: settings.rateLimit === undefined ? null : throttle.seat!.stats(nowMs),
+        pause: throttle.view(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };
       const slotsNeeded = demand.slotsNeeded(nowMs, cost, maxBatchSize);

@@ -154,11 +154,14 @@ test("an error with retryAfterMs pauses dispatch that long, without a bucket too
     await runs[0]!.fail(busy);
     assert.equal(first.reason, busy);
     const pausedAtMs = clock.now();
+    const why = 'a run failed with retryAfterMs: "429 slow down"';
+    assert.deepEqual(batcher.stats().pause, { leftMs: 500, why });
     watchAll(batcher, [2]);
     await clock.advanceAsync(499);
     assert.equal(runs.length, 1);
     await clock.advanceAsync(1);
     assert.equal(runs[1]!.startedAtMs, pausedAtMs + 500);
+    assert.equal(batcher.stats().pause, null);
   }
 });
 

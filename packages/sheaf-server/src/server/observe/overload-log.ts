@@ -5,18 +5,22 @@ const everyMs = 1000;
 
 interface Watched {
   readonly name: string;
-  stats(): Pick<BatcherStats, "overload">;
+  stats(): Pick<BatcherStats, "overload" | "pause">;
 }
 
-/** Logs when overload begins to stand at a model, so that its newest items go first, and when it has ended. */
+/** Logs when overload begins to stand at a model, so that its newest items go first, or dispatch is paused, and when that has ended. */
 export class OverloadLog {
   readonly #timer: NodeJS.Timeout;
 
   constructor(log: Pick<FastifyBaseLogger, "info" | "warn">, models: () => readonly Watched[]) {
     const overloaded = new WeakMap<Watched, number>();
+    const paused = new WeakSet<Watched>();
     this.#timer = setInterval(() => {
       for (const model of models()) {
-        const { overload } = model.stats();
+        const { overload, pause } = model.stats();
+        if (pause !== null && !paused.has(model)) log.warn({ model: model.name, ...pause }, "dispatch is paused");
+        if (pause !== null) paused.add(model);
+        else if (paused.delete(model)) log.info({ model: model.name }, "dispatch goes on after a pause");
         const forMs = overloaded.get(model);
         if (overload !== null) {
           if (forMs === undefined) {

@@ -138,6 +138,8 @@ export interface BatcherStats {
    * arrived and were served since the queue began to grow. Otherwise null.
    */
   readonly overload: { readonly forMs: number; readonly arrivedPerS: number; readonly servedPerS: number } | null;
+  /** While nothing is dispatched because a run asked for that: for how much longer, and why. Otherwise null. */
+  readonly pause: { readonly leftMs: number; readonly why: string } | null;
   /** With `fairKey`; null without. */
   readonly tenants: TenantsStats | null;
   /** Arrival → dispatch, mean of each batch. */

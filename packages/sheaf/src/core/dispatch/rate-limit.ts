@@ -1,7 +1,8 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../contract/rate-limit.ts";
 import { isShared, limitsOf, type Settings } from "../contract/settings.ts";
 import type { Clock } from "../runtime/runtime.ts";
-import { propertyOf } from "../../shared/describe.ts";
+import { describe, propertyOf } from "../../shared/describe.ts";
+import type { BatcherStats } from "../contract/stats.ts";
 import { BulkShare, goesFirst, type BulkState, type Flow, type Left } from "./bulk-share.ts";
 
 /** What a limit may count. */
@@ -428,6 +429,7 @@ export class Throttle {
   scheduler: { look(): void } | undefined;
   readonly #clock: Clock;
   readonly #maxPauseMs: number;
+  #why = "";
 
   constructor({ clock, rateLimit, maxPauseMs }: Pick<Settings<never, never>, "clock" | "rateLimit" | "maxPauseMs">) {
     this.#clock = clock;
@@ -450,13 +452,21 @@ export class Throttle {
   }
 
   /** Anything but a finite number is ignored. The number is the service's: a date taken for a span would be the end of all dispatch. */
-  pause(durationMs: unknown): void {
+  pause(durationMs: unknown, why: string = "a run asked for it"): void {
     if (!Number.isFinite(durationMs)) return;
+    this.#why = why;
     (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), Math.min(this.#maxPauseMs, durationMs as number));
   }
 
-  /** An error of a run or an item, which may ask for a pause. */
+  /** An error of a run, which may ask for a pause. */
   failed(error: unknown): void {
-    this.pause(propertyOf(error, "retryAfterMs"));
+    const retryAfterMs = propertyOf(error, "retryAfterMs");
+    if (retryAfterMs === undefined) return;
+    this.pause(retryAfterMs, `a run failed with retryAfterMs: ${describe(propertyOf(error, "message"))}`);
+  }
+
+  view(nowMs: number): BatcherStats["pause"] {
+    const leftMs = this.resumesAtMs - nowMs;
+    return leftMs > 0 ? { leftMs, why: this.#why || "the limit that it shares is paused" } : null;
   }
 }

@@ -59,6 +59,7 @@ export class Statistics {
       | "abandonedRuns"
       | "hungRuns"
       | "rateLimit"
+      | "pause"
       | "tenants"
     >,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },

@@ -82,6 +82,7 @@ export class SeenBatches {
       hungRuns: 0,
       concurrency: null,
       rateLimit: null,
+      pause: null,
       tenants: null,
     };
     const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#cost, this.#maxBatchSize);
