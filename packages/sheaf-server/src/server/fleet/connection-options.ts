@@ -4,7 +4,8 @@ import { credsAuthenticator, type ConnectionOptions } from "@nats-io/transport-n
 import { masked } from "../../shared/masked.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-const connectTimeoutMs = 5000;
+/** The client tries the server first that it was connected to, which may hang. */
+const connectTimeoutMs = 2000;
 const reconnectAfterMs = 250;
 
 /** How NATS is reached. @throws {Error} naming the setting that can never be right: a file, an address. */
@@ -22,8 +23,8 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
     reconnectTimeWait: reconnectAfterMs,
     // Credentials that are changed at the server first and here later must not end a running fleet.
     ignoreAuthErrorAbort: true,
-    // A server that hangs is noticed after two of these without an answer.
-    pingInterval: 5000,
+    // A server that hangs is noticed after three of these without an answer, and another one is tried.
+    pingInterval: 1000,
     ...(natsUser === undefined ? {} : { user: natsUser }),
     ...(natsPassword === undefined ? {} : { pass: natsPassword }),
     ...(natsToken === undefined ? {} : { token: natsToken }),

@@ -84,7 +84,15 @@ test("a fault is logged after a second, and its end once it is seen: not when th
   let fault: Fault | undefined;
   let probes = 0;
   const settings = { clock, queue: "echo", warn: (message: string) => void warnings.push(message) } as never;
-  const availability = new Availability({ settings, link, holdMs: 5000, fault: () => fault, probe: () => probes++ });
+  const fell: string[] = [];
+  const availability = new Availability({
+    settings,
+    link,
+    holdMs: 5000,
+    fault: () => fault,
+    probe: () => probes++,
+    fell: (reason) => fell.push(reason),
+  });
   fault = { reason: "a short one" };
   clock.advance(1000);
   fault = undefined;
@@ -95,9 +103,9 @@ test("a fault is logged after a second, and its end once it is seen: not when th
   clock.advance(2250);
   assert.equal(probes, 3, "one at once, then one each second");
   assert.deepEqual(warnings, ["sheaf: the queue echo takes no items, and is tried again: no leader."]);
-  assert.equal(availability.reason, undefined, "calls are held");
+  assert.deepEqual([availability.reason, fell], [undefined, []], "calls are held");
   clock.advance(3000);
-  assert.equal(availability.reason, "no leader");
+  assert.deepEqual([availability.reason, fell], ["no leader", ["no leader"]], "those that wait are told once");
   fault = undefined;
   link.isConnected = false;
   clock.advance(10_000);
@@ -143,6 +151,31 @@ test("a NATS server that hangs for some seconds: both sides say so, and that it 
   assert.equal(await front(2), 4);
   assert.equal(times(warnings, /takes no items, and is tried again: (NATS|JetStream) does not answer/), 1);
   assert.equal(times(warnings, /takes items again/), 1);
+});
+
+test("calls that wait when NATS hangs are refused once that is known, and do not run later", { skip }, async () => {
+  const queue = rig.newQueue();
+  const ran: number[] = [];
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, (items: number[]) => {
+    ran.push(...items);
+    return items;
+  });
+  await front.ready();
+  await front(0);
+  rig.nats.pause();
+  try {
+    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, item) => front(1 + item)));
+    const reason = /(NATS|JetStream) does not answer/;
+    for (const outcome of outcomes) assert.match(String((outcome as { reason?: unknown }).reason), reason);
+    assert.match(front.unavailableReason ?? "", reason);
+  } finally {
+    rig.nats.resume();
+  }
+  await until(() => front.unavailableReason === undefined, "it is over");
+  assert.equal(await front(99), 99);
+  await until(async () => (await front.figures()).every(({ pending, ackPending }) => pending + ackPending === 0), "the queue is empty"); // prettier-ignore
+  assert.deepEqual(ran, [0, 99]);
 });
 
 test("an operator's limit of the items that are out at a time is taken back, with a warning", { skip }, async () => {

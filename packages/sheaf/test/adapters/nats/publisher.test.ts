@@ -19,7 +19,7 @@ function publisherTo(seen: string[], { durability, failure }: { durability: stri
   const publisher = new Publisher(
     settings,
     { publish } as never,
-    { inbox: "_INBOX.front", name: "echo", load: undefined as never },
+    { inbox: "_INBOX.front", name: "echo", load: undefined as never, holdMs: 0 },
     {
       accepted: (call) => void seen.push(`accepted ${call?.head.i}`),
       refused: ({ head }, { message }) => void seen.push(`refused ${head.i}: ${message}`),

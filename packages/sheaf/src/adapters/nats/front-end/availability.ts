@@ -26,6 +26,8 @@ export interface AvailabilityParts {
   readonly fault: () => Fault | undefined;
   /** Publishes an item that is too old to run. */
   readonly probe: () => void;
+  /** The queue counts as unavailable from now on. */
+  readonly fell: (reason: string) => void;
 }
 
 /**
@@ -52,7 +54,7 @@ export class Availability {
   }
 
   #look(): void {
-    const { settings, link, holdMs, fault: faultNow, probe } = this.#parts;
+    const { settings, link, holdMs, fault: faultNow, probe, fell } = this.#parts;
     // Whether a fault is over is seen when the connection is back.
     if (!link.isConnected) return;
     const nowMs = settings.clock.now();
@@ -65,7 +67,11 @@ export class Availability {
       probe();
     }
     if (lastedMs < faultMs) return;
-    if (!isHeld || lastedMs >= holdMs) this.#reason = reason;
+    if (!isHeld || lastedMs >= holdMs) {
+      const hasFallen = this.#reason === undefined;
+      this.#reason = reason;
+      if (hasFallen) fell(reason);
+    }
     if (!this.#isLogged && !isLogged)
       settings.warn(`sheaf: the queue ${settings.queue} takes no items, and is tried again: ${reason}.`);
     this.#isLogged = true;

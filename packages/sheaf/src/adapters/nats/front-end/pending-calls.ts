@@ -23,6 +23,8 @@ import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
 
 const longestId = 100;
+/** Fewer than a worker remembers. */
+const maxRepeated = 2048;
 
 /** The options that concern the calls of a front end. */
 interface CallSettings {
@@ -54,6 +56,8 @@ export class PendingCalls {
   readonly #availability: Availability;
   readonly #lostWorkers: LostWorkers;
   readonly #acks: Acknowledgements;
+  /** Keys of unconfirmed items whose callers have left: workers hear of them again when the queue is there. */
+  readonly #cancelled: string[] = [];
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
@@ -91,7 +95,7 @@ export class PendingCalls {
     this.#publishes = new Publisher(
       settings,
       this.#link,
-      { inbox: this.#inbox, name, load: this.load },
+      { inbox: this.#inbox, name, load: this.load, holdMs: own.holdMs },
       {
         accepted: (call, sequence) => this.#accepted(call, sequence),
         refused: (call, error) => this.#refused(call, error),
@@ -117,6 +121,7 @@ export class PendingCalls {
       holdMs: own.holdMs,
       fault: () => this.#outage.fault ?? this.#readiness.fault ?? this.#publishes.fault ?? this.load.fault,
       probe: () => this.#publishes.probe(this.routing.route),
+      fell: (reason) => this.#fell(reason),
     });
     if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
@@ -340,6 +345,7 @@ export class PendingCalls {
   #found(queue: "the same" | "another"): void {
     this.#lostWorkers.returned();
     this.#acks.found(queue);
+    for (const key of this.#cancelled.splice(0)) this.#link.publish(this.#names.cancel, key);
     this.#publishes.repeatUnanswered();
     this.#outage.end();
   }
@@ -357,7 +363,11 @@ export class PendingCalls {
   #cancel(call: Call, outcome: Outcome, reason: unknown): void {
     if (!this.#open.has(call.head.i)) return;
     this.#end(call, outcome, reason);
-    this.#link.publish(this.#names.cancel, keyOf(call.head));
+    const key = keyOf(call.head);
+    this.#link.publish(this.#names.cancel, key);
+    // A server that hangs may get the cancellation after the item, or not at all.
+    if (call.sequence === undefined && call.publishes > 0 && this.#cancelled.push(key) > maxRepeated)
+      this.#cancelled.shift();
     this.#delete(call.sequence);
     this.#delete(call.movedFrom?.sequence);
   }
@@ -371,6 +381,15 @@ export class PendingCalls {
     if (call.movedFrom !== undefined) return this.#refused(call, undefined);
     this.#publishes.forget(call);
     this.#outage.holdAgain(call);
+  }
+
+  /** Callers whose items nothing confirms are told when the readiness check is, and not only when the last repetition fails. */
+  #fell(reason: string): void {
+    if (!this.#publishes.isSilent) return;
+    const error = unavailable(`${this.#name}: ${reason}.`);
+    for (const call of this.#publishes.unanswered())
+      if (call.movedFrom === undefined) this.#cancel(call, "rejected", error);
+      else this.#refused(call, error);
   }
 
   /** It was held for too long. */

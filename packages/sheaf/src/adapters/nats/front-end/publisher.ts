@@ -44,6 +44,7 @@ export class Publisher {
   /** Names the front end in errors. */
   readonly #name: string;
   readonly #load: QueueLoad;
+  readonly #holdMs: number;
   readonly #events: PublisherEvents;
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
@@ -63,7 +64,7 @@ export class Publisher {
   constructor(
     settings: QueueSettings,
     link: QueueConnection,
-    own: { inbox: string; name: string; load: QueueLoad },
+    own: { inbox: string; name: string; load: QueueLoad; holdMs: number },
     events: PublisherEvents,
   ) {
     this.#settings = settings;
@@ -72,6 +73,7 @@ export class Publisher {
     this.#inbox = own.inbox;
     this.#name = own.name;
     this.#load = own.load;
+    this.#holdMs = own.holdMs;
     this.#events = events;
   }
 
@@ -79,12 +81,19 @@ export class Publisher {
   get fault(): Fault | undefined {
     if (this.#refusal !== undefined) return { reason: this.#refusal, needsProbe: true };
     if (!this.isSilent) return undefined;
-    return { reason: notConfirmed, needsProbe: true };
+    return { reason: this.#whySilent(), isHeld: true, needsProbe: true };
   }
 
   /** Items that were published a while ago are not confirmed. */
   get isSilent(): boolean {
     return this.#askedAtMs !== undefined && this.#settings.clock.now() - this.#askedAtMs > silentMs;
+  }
+
+  /** In a cluster others may answer for the server that leads the queue. */
+  #whySilent(): string {
+    if (this.#settings.replicas > 1)
+      return "JetStream confirms no items: the server that leads the queue hangs, or a disk is full";
+    return this.#load.hasCountedSince(this.#askedAtMs!) ? diskIsFull : "JetStream does not answer";
   }
 
   /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up with the items of live calls, or with those of bulk. */
@@ -224,7 +233,7 @@ export class Publisher {
     const cutoffAtMs = this.#settings.clock.now() - ackTimeoutMs;
     for (const call of this.unanswered()) {
       if (call.publishedAtMs > cutoffAtMs) break;
-      if (call.publishes >= maxPublishes) {
+      if (call.publishes >= maxPublishes && call.arrivedAtMs < this.#settings.clock.now() - this.#holdMs) {
         this.#events.unanswered(call, unavailable(`${this.#name}: JetStream did not confirm the item.`));
       } else {
         this.repeated++;
@@ -238,7 +247,7 @@ export class Publisher {
 /** Calls are numbered without leading zeros. */
 const probeId = "0probe";
 
-const notConfirmed =
+const diskIsFull =
   "JetStream confirms no items; nats-server 2.15 does so once its disk is full, until it is restarted with room on the disk";
 
 /** By its own limits, of items or bytes, and not by a fault such as that of a full disk. */

@@ -46,6 +46,11 @@ export class QueueLoad {
     return reason === undefined ? undefined : { reason, isHeld: true };
   }
 
+  /** JetStream has answered a question since then. */
+  hasCountedSince(atMs: number): boolean {
+    return this.#countedAtMs > atMs;
+  }
+
   /**
    * Refuses items that probably could not be answered in time, as a batcher does: judged by the items that waited a moment
    * ago, less those that have left since. Only the queue itself knows whether there is room at all.

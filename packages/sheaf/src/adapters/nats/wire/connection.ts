@@ -22,6 +22,10 @@ const partingMs = 2000;
 const askEveryMs = 1000;
 /** NATS counts as silent when a ping has had no answer for this long. */
 const silentMs = 1000;
+/** A server that hangs for so long that front ends refuse calls leaves a ping without an answer for this long. */
+const hangMs = 400;
+/** Within this time a server that hung has handled what was sent to it meanwhile. */
+const caughtUpMs = 2000;
 
 /** A connection, and whether it is up. */
 export class QueueConnection {
@@ -34,6 +38,7 @@ export class QueueConnection {
   readonly #clock: Clock;
   #isLeft = false;
   #askedAtMs: number | undefined;
+  #hungUntilMs = -Infinity;
   readonly #stopAsking: () => void;
   #hasReported = false;
 
@@ -48,8 +53,16 @@ export class QueueConnection {
 
   /** Why it cannot be used although it is connected. */
   get unavailableReason(): string | undefined {
-    const isSilent = this.#askedAtMs !== undefined && this.#clock.now() - this.#askedAtMs > silentMs;
-    return this.refusal ?? (isSilent ? "NATS does not answer" : undefined);
+    return this.refusal ?? (this.#unansweredMs > silentMs ? "NATS does not answer" : undefined);
+  }
+
+  /** NATS hung until a moment ago, or still does: what comes now may have been published long before. */
+  get hasHungLately(): boolean {
+    return this.#unansweredMs > hangMs || this.#clock.now() - this.#hungUntilMs < caughtUpMs;
+  }
+
+  get #unansweredMs(): number {
+    return this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
   }
 
   /** False where it is down: a message published then may or may not be sent later, so none is. */
@@ -134,7 +147,10 @@ export class QueueConnection {
   #ask(): void {
     if (!this.isConnected || this.#askedAtMs !== undefined || this.#connection.isClosed()) return;
     this.#askedAtMs = this.#clock.now();
-    const answered = (): void => void (this.#askedAtMs = undefined);
+    const answered = (): void => {
+      if (this.#unansweredMs > hangMs) this.#hungUntilMs = this.#clock.now();
+      this.#askedAtMs = undefined;
+    };
     this.#connection.flush().then(answered, answered);
   }
 }

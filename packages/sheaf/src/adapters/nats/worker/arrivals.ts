@@ -64,6 +64,9 @@ export class Arrivals {
     if (deliveries > 1) {
       this.counts.redelivered++;
       redeliveries.add(delivery);
+    } else if (link.hasHungLately) {
+      // Its caller may have been refused long ago, and the cancellation still be behind it.
+      redeliveries.add(delivery);
     } else {
       flowControl.add(delivery);
     }

@@ -65,8 +65,8 @@ const lookAgainMs = 30;
  * or hung, while it had them: one of them may be the cause. So they run alone, one after the other, and only those whose
  * callers still wait: in random order (if the guilty one hurts another, it is not always the same), those that ran alone when
  * a worker ended last. At least half of the workers, and no less than one, serve the other items meanwhile. A worker that is
- * alone waits for another one if there was one lately, and otherwise until nothing else waits; but no longer than half of an
- * item's time. A worker whose batches run in a process of their own survives what ended the other one: there an item runs as all
+ * alone waits for another one if there was one lately, and otherwise until nothing else waits; but no longer than an ack wait,
+ * nor half of an item's time. A worker whose batches run in a process of their own survives what ended the other one: there an item runs as all
  * others the first time, and alone from then on, without waiting.
  */
 export class Redeliveries {
@@ -165,7 +165,8 @@ export class Redeliveries {
       .heardWithin(freshMs)
       .filter((other) => other.id !== workerId && other.route === route && other.isServing);
     if (others.length === 0) {
-      const isDue = nowMs >= delivery.deadlineAtMs - delivery.head.d / 2;
+      const hasWaited = nowMs - this.#beganAtMs >= settings.ackWaitMs;
+      const isDue = hasWaited || nowMs >= delivery.deadlineAtMs - delivery.head.d / 2;
       return isDue || (fleet <= 1 && isIdle());
     }
     const isAhead = ({ id, suspects }: (typeof others)[number]): boolean =>
