@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { Availability, type Fault } from "../../../dist/adapters/nats/front-end/availability.js";
@@ -164,6 +165,8 @@ test("calls that wait when NATS hangs are refused once that is known, and do not
   await front.ready();
   await front(0);
   rig.nats.pause();
+  // Its threads stop one after the other: until then it may take an item.
+  await sleep(100);
   try {
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, item) => front(1 + item)));
     const reason = /(NATS|JetStream) does not answer/;
