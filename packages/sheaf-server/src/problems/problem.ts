@@ -105,9 +105,13 @@ function problemOfCrash(error: BatcherError): Problem | undefined {
   const { refusedForMs, restartInMs } = error.details as { refusedForMs?: number; restartInMs?: number };
   if (error.code !== "WORKER_CRASHED") return undefined;
   if (refusedForMs !== undefined) return new Problem("CRASHING_INPUT", error.message, { cause: error });
-  if (restartInMs === undefined) return undefined;
+  if (restartInMs === undefined) return (error.details as { items?: number }).items === 1 ? undefined : spared(error);
   return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs), cause: error });
 }
+
+/** Its words may be those of another caller's input: only the log has them. */
+const spared = (error: BatcherError): Problem =>
+  new Problem("WORKER_CRASHED", "A worker ended during the run of this input. Retry.", { cause: error });
 
 /** The header that says when to come back, in whole seconds. */
 export const retryAfter = (ms: number): Record<string, string> => ({

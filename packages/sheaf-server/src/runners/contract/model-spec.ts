@@ -200,6 +200,12 @@ export interface CommonSpec {
    */
   readonly isCacheable?: boolean | undefined;
   /**
+   * `"bisect"`: items of a batch that fails, crashes its worker or hangs run again until the bad ones are found. `"fail"`: no run is
+   * repeated, for a model with effects.
+   * @default "bisect"
+   */
+  readonly onBatchError?: "bisect" | "fail" | undefined;
+  /**
    * A warning for operators: in the log, in `/v1/models` and on the page.
    * @default none
    */

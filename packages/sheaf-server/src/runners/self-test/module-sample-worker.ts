@@ -10,15 +10,18 @@ export interface ModuleExports {
   /** The items of its `sample`; none where it exports none. */
   readonly samples: readonly unknown[];
   readonly isCacheable: boolean | undefined;
+  readonly onBatchError: "bisect" | "fail" | undefined;
 }
 
 async function exportsOf(url: string): Promise<ModuleExports> {
-  const { sample, isCacheable } = (await import(url)) as { sample?: unknown; isCacheable?: unknown };
+  const { sample, isCacheable, onBatchError } = (await import(url)) as Readonly<Record<string, unknown>>;
   if (isCacheable !== undefined && typeof isCacheable !== "boolean")
     throw new TypeError(`isCacheable must be true or false, got ${describe(isCacheable)}`);
-  if (sample === undefined) return { samples: [], isCacheable };
+  if (onBatchError !== undefined && onBatchError !== "bisect" && onBatchError !== "fail")
+    throw new TypeError(`onBatchError must be "bisect" or "fail", got ${describe(onBatchError)}`);
+  if (sample === undefined) return { samples: [], isCacheable, onBatchError };
   const make = samplerOf(sample);
-  return { samples: Array.from({ length: sampleCount }, (_, index) => make(index)), isCacheable };
+  return { samples: Array.from({ length: sampleCount }, (_, index) => make(index)), isCacheable, onBatchError };
 }
 
 const worker: WorkerDefinition<string, ModuleExports | Error> = defineWorker({

@@ -28,8 +28,8 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
   const { signal } = settings;
   const sampler = open<string, ModuleExports>(workerModule("module-sample-worker", import.meta.url), { name });
   const ask = inspectionExecutor(sampler, signal);
-  const { samples, isCacheable } = await ask(workerUrl.href).catch(broken);
-  const known = { ...spec, isCacheable };
+  const { samples, isCacheable, onBatchError } = await ask(workerUrl.href).catch(broken);
+  const known = { ...spec, isCacheable, onBatchError };
   if (samples.length === 0) return { ...known, note: `${spec.note} It exports no sample, so it is not tried out.` };
 
   const executor = open<never, unknown>(workerUrl, { name, data });

@@ -4,7 +4,7 @@ import { itemKey } from "../../cache/item-key.ts";
 const maxRemembered = 1000;
 
 /**
- * The inputs of a model that have crashed a worker, each found alone. They are refused for a while: otherwise a caller who
+ * The inputs of a model that have crashed a worker or run longer than RUN_TIMEOUT_MS, each found alone. They are refused for a while: otherwise a caller who
  * knows one could keep the model down. Nothing is computed for other inputs until there is one.
  */
 export class CrashedInputs {
@@ -44,15 +44,16 @@ export class CrashedInputs {
       return undefined;
     }
     this.refused++;
-    const message = `This input has crashed a worker of ${this.#model} and is not run again for ${Math.ceil(leftMs / 1000)} s (CRASHED_INPUT_MS).`;
+    const message = `This input has crashed or blocked a worker of ${this.#model} and is not run again for ${Math.ceil(leftMs / 1000)} s (CRASHED_INPUT_MS).`;
     return new BatcherError("WORKER_CRASHED", message, { items: 1, refusedForMs: leftMs });
   }
 
   /** Remembers an input whose run ended with this error, where it alone crashed a worker. */
   note(item: unknown, error: unknown): void {
-    if (!(error instanceof BatcherError) || error.code !== "WORKER_CRASHED") return;
-    const { items, refusedForMs } = error.details;
-    if (items !== 1 || refusedForMs !== undefined) return;
+    if (!(error instanceof BatcherError)) return;
+    const { items, size, refusedForMs } = error.details;
+    const isFound = error.code === "WORKER_CRASHED" ? items === 1 : error.code === "RUN_TIMEOUT" && size === 1;
+    if (!isFound || refusedForMs !== undefined) return;
     this.found++;
     if (this.#refuseMs === 0) return;
     const key = this.#keyOf(item);

@@ -41,6 +41,7 @@ export function localBatcher(
     // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
     refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
     runTimeoutMs: settings.runTimeoutMs,
+    onBatchError: definition.onBatchError ?? "bisect",
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings),
     ...(hasTenants ? tenantedKeys(keys) : keys),

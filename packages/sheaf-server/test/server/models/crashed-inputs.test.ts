@@ -11,9 +11,17 @@ test("only an input that crashed a worker alone is refused", () => {
   crashed.note("an error of its own", new Error("no"));
   assert.equal(crashed.isEmpty, true);
   crashed.note("alone", crash(1));
-  assert.match(crashed.refusal("alone")!.message, /has crashed a worker of judge .* for 60 s/);
+  assert.match(crashed.refusal("alone")!.message, /has crashed or blocked a worker of judge .* for 60 s/);
   assert.equal(crashed.refusal("another"), undefined);
   assert.deepEqual([crashed.found, crashed.refused], [1, 1]);
+});
+
+test("an input whose run alone took too long is refused, one of a batch that did is not", () => {
+  const crashed = new CrashedInputs("judge", 60_000);
+  const hung = (size: number): BatcherError => new BatcherError("RUN_TIMEOUT", "The run took too long.", { size });
+  crashed.note("of a batch", hung(2));
+  crashed.note("alone", hung(1));
+  assert.deepEqual([crashed.refusal("of a batch"), crashed.refusal("alone")?.code], [undefined, "WORKER_CRASHED"]);
 });
 
 test("a refusal is not noted as another crash", () => {

@@ -102,7 +102,7 @@ export class Supervisor {
     const restartInMs = Math.max(0, Math.ceil(endsAtMs - this.#clock.now()));
     const message =
       `${this.#options.name}: no worker is left; they crashed ${this.#pauses.rule}. ` +
-      `The next one starts in ${Math.ceil(restartInMs / 1000)} s. The last crash: ${error.message}`;
+      `The next one starts in ${Math.ceil(restartInMs / 1000)} s.`;
     const { restarts } = this;
     return { restartInMs, error: new BatcherError("WORKER_CRASHED", message, { restarts, restartInMs }, error) };
   }

@@ -27,7 +27,17 @@ export function openThread(
     ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
   });
   let uncaught: Error | undefined;
-  port.on("message", (posted: Posted) => events.message(receivedFrom(received(posted))));
+  const read = (posted: unknown): void => {
+    try {
+      events.message(receivedFrom(received(posted as Posted)));
+    } catch (error) {
+      // The model wrote over a message: nothing that follows can be told apart.
+      uncaught ??= error as Error;
+      port.close();
+      void worker.terminate();
+    }
+  };
+  port.on("message", read);
   port.on("messageerror", (error) => (uncaught = error));
   // The worker alone decides whether this process stays alive.
   port.unref();
@@ -36,7 +46,7 @@ export function openThread(
   worker.on("exit", (code) => {
     // Its last messages arrive before its end.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
-      events.message(receivedFrom(received(left.message as Posted)));
+      read(left.message);
     }
     port.close();
     events.ended(uncaught?.message ?? `exit code ${code}`, uncaught);
