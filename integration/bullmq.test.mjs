@@ -9,6 +9,7 @@ import { Queue, QueueEvents, UnrecoverableError, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { fixedWindow } from "sheaf";
 import { batchProcessor } from "sheaf/adapters/bullmq";
+import { assertResult } from "../test/support/result.mjs";
 import { skipWithoutRedis, startRedis } from "./lib/redis.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
@@ -76,7 +77,7 @@ test("jobs share batches, and each has its own result", { skip }, async () => {
   await addAll(numbers(500));
   start();
   await ended(queue, { completed: 500 });
-  assert.deepEqual(await valuesOf(queue), numbers(500).map((n) => [n, 2 * n])); // prettier-ignore
+  assertResult(await valuesOf(queue), numbers(500).map((n) => [n, 2 * n])); // prettier-ignore
   assert.equal(batches.flat().length, 500, "each ran once");
   assert.ok(batches.length <= 50, `${batches.length} batches of 500 jobs`);
 });
@@ -246,7 +247,7 @@ test(
     await addAll(numbers(10));
     start();
     await ended(queue, { completed: 10 });
-    assert.deepEqual(await valuesOf(queue), numbers(10).map((n) => [n, 2 * n])); // prettier-ignore
+    assertResult(await valuesOf(queue), numbers(10).map((n) => [n, 2 * n])); // prettier-ignore
     assert.deepEqual(batches.at(-1), [batches[0][0]]);
   },
 );
@@ -270,7 +271,7 @@ test("Redis is killed and comes back in the middle: no job is lost, and each has
   await isSeen;
   await redis.start();
   await ended(queue, { completed: 200 });
-  assert.deepEqual(await valuesOf(queue), numbers(200).map((n) => [n, 2 * n])); // prettier-ignore
+  assertResult(await valuesOf(queue), numbers(200).map((n) => [n, 2 * n])); // prettier-ignore
   const runs = batches.flat().length;
   assert.ok(runs >= 200, `${runs} runs of 200 jobs: at least once`);
 });
@@ -291,7 +292,7 @@ test(
     await once(child, "exit");
     start();
     await ended(queue, { completed: 60 });
-    assert.deepEqual(await valuesOf(queue), numbers(60).map((n) => [n, 2 * n])); // prettier-ignore
+    assertResult(await valuesOf(queue), numbers(60).map((n) => [n, 2 * n])); // prettier-ignore
     const stalled = new Set(
       (await queue.getCompleted(0, -1)).filter((job) => job.stalledCounter > 0).map(({ data }) => data),
     );

@@ -12,6 +12,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { Redis } from "ioredis";
 import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
+import { assertResult } from "../test/support/result.mjs";
 import { skipWithoutRedis, startRedis } from "./lib/redis.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
@@ -120,7 +121,7 @@ async function endAgainAndAgain(t, example, open, isOrdered) {
     for (const { n } of jobs) if (!done.has(n) && !(await broker.holds(n))) early++;
     if (isOrdered) await broker.renew();
   }
-  assert.equal(early, 0, "messages that are acknowledged have results");
+  assertResult(early, 0, "messages that are acknowledged have results");
   const last = start();
   while ((await broker.left()) > 0) await sleep(50);
   last.kill("SIGTERM");
@@ -129,8 +130,8 @@ async function endAgainAndAgain(t, example, open, isOrdered) {
 
   const all = await runs();
   const good = new Set(all.filter(([what]) => what === "done").map(([, , n]) => Number(n)));
-  assert.equal(good.size, count - Math.floor(count / 100), "lost");
-  assert.equal(await broker.dead(), Math.floor(count / 100));
+  assertResult(good.size, count - Math.floor(count / 100), "lost");
+  assertResult(await broker.dead(), Math.floor(count / 100));
   const latest = new Map();
   const seen = new Set();
   for (const [what, key, n] of all) {

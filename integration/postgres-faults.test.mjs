@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import postgres from "postgres";
 import { insertBatcher, upsertBatcher } from "sheaf/adapters/postgres";
+import { assertResult } from "../test/support/result.mjs";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
@@ -124,7 +125,8 @@ function suite(name, open) {
     await insert.close();
     assert.equal(outcomes.length, id);
     const stored = new Set((await withObserver((query) => query("SELECT id FROM items"))).map(({ id }) => id));
-    for (const { id, ok } of outcomes) if (ok) assert.ok(stored.has(id), `row ${id} was confirmed and is not there`);
+    for (const { id, ok } of outcomes)
+      if (ok) assertResult(stored.has(id), true, `row ${id} was confirmed and is not there`);
   });
 
   test("a deadlock fails the batch whole: its callers get 40P01, nothing of it is stored, nothing is bisected", async () => {

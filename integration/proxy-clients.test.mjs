@@ -8,6 +8,7 @@ import { OpenAIEmbeddings } from "@langchain/openai";
 import { embed } from "ai";
 import OpenAI from "openai";
 import { embeddingApi, vectorOf } from "../test/fakes/embedding-api.mjs";
+import { assertResult } from "../test/support/result.mjs";
 import { proxy } from "./lib/serving.mjs";
 
 const texts = Array.from({ length: 500 }, (_, i) => `Text number ${i} of this test`);
@@ -73,7 +74,7 @@ const clients = {
 };
 
 const assertOwn = (vector, text) =>
-  assert.ok(vectorOf(text).every((number, i) => Math.abs(vector[i] - number) < 1e-6), `${text}: ${vector}`); // prettier-ignore
+  assertResult(vectorOf(text).every((number, i) => Math.abs(vector[i] - number) < 1e-6), true, `${text}: ${vector}`); // prettier-ignore
 
 /** Every call is answered with its own vector. */
 async function assertAnswered({ all }, embedOne, texts) {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createBatcher } from "../../dist/index.js";
+import { assertResult } from "../../../../test/support/result.mjs";
 import type { Command } from "./probe-worker.js";
 import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, withoutPauses, type KindOfWorker } from "./probe.js"; // prettier-ignore
 
@@ -206,8 +207,8 @@ for (const kind of ["thread", "process"] as const) {
         return outcome as unknown;
       });
       const results = await Promise.all(calls);
-      results.forEach((result, i) => assert.equal(result, i === 20 || i === 30 ? "WORKER_CRASHED" : i * 2));
-      assert.deepEqual([settled.size, Math.max(...settled.values())], [200, 1]);
+      results.forEach((result, i) => assertResult(result, i === 20 || i === 30 ? "WORKER_CRASHED" : i * 2));
+      assertResult([settled.size, Math.max(...settled.values())], [200, 1]);
       assert.ok(executor.restarts >= 2, `${executor.restarts} restarts`);
       assert.deepEqual([call.stats().items.ok, call.stats().items.error], [198, 2]);
       await call.close();
@@ -387,7 +388,7 @@ test("every process killed at once, under load: no call is lost or answered twic
   await until(executor, "busy");
   for (const { pid } of executor.instances()) process.kill(pid!, "SIGKILL");
   const results = await Promise.all(calls);
-  results.forEach((result, i) => assert.equal(result, i % 10 === 0 ? "waited" : i * 2));
+  results.forEach((result, i) => assertResult(result, i % 10 === 0 ? "waited" : i * 2));
   assert.equal(call.stats().items.ok, 200);
   await call.close();
 });

@@ -5,6 +5,7 @@ import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd, type NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
 import { startNatsCluster, type RunningCluster } from "../../../../../test/support/nats-cluster.mjs";
+import { assertResult } from "../../../../../test/support/result.mjs";
 import { skip, until } from "./rig.js";
 
 const electing = /JetStream elects a new leader, for which most of its servers must be up/;
@@ -125,7 +126,7 @@ test(
       const outcomes = await loseLeader("held", fleet, "is killed");
       const refusals = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [String(outcome.reason)] : []));
       assert.deepEqual(refusals, []);
-      for (const [item, outcome] of outcomes.entries()) assert.equal((outcome as { value?: number }).value, 2 * item);
+      for (const [item, outcome] of outcomes.entries()) assertResult((outcome as { value?: number }).value, 2 * item);
       assert.ok(
         fleet.warnings.some((warning) => electing.test(warning)),
         fleet.warnings.join("\n"),

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
 import { BatcherError } from "../../../dist/index.js";
+import { assertResult } from "../../../../../test/support/result.mjs";
 import { Gate, Rig, skip, until } from "./rig.js";
 
 const rig = new Rig();
@@ -35,9 +36,9 @@ test("a worker that is killed: its items run elsewhere long before the ack wait"
     ],
   );
   const again = await atLost;
-  assert.deepEqual(again.map(({ value }) => value), [2, 4, 6]); // prettier-ignore
+  assertResult(again.map(({ value }) => value), [2, 4, 6]); // prettier-ignore
   for (const { batchSize, deliveries } of again) assert.deepEqual([batchSize, deliveries], [1, 2]);
-  assert.deepEqual(
+  assertResult(
     ([...other.entered.flat(), ...third.entered.flat()] as number[]).sort((a, b) => a - b),
     [1, 2, 3, 4, 5],
     "each runs once at the workers that are left",

@@ -6,6 +6,7 @@ import { manualClock } from "../../../dist/testing/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
+import { assertResult } from "../../../../../test/support/result.mjs";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
@@ -29,8 +30,8 @@ test("calls that come while NATS restarts are held, and answered when it is back
   await assert.rejects(gone, /the caller has gone/);
   await assert.rejects(late, { code: "TIMEOUT" });
   await rig.nats.restart();
-  assert.deepEqual(await answers, Array.from({ length: 50 }, (_, item) => 2 * item)); // prettier-ignore
-  assert.equal(worker.counts.delivered, 50, "each was queued once, and those that had ended never");
+  assertResult(await answers, Array.from({ length: 50 }, (_, item) => 2 * item)); // prettier-ignore
+  assertResult(worker.counts.delivered, 50, "each was queued once, and those that had ended never");
 });
 
 const skipHere = skip || (process.platform !== "linux" && "needs /proc to see that nats-server is stopped");

@@ -3,6 +3,7 @@ import { afterEach, test } from "node:test";
 import { BatcherError, createBatcher, type Clock } from "../../../dist/index.js";
 import { systemClock } from "../../../dist/core/runtime/runtime.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
+import { assertResult } from "../../../../../test/support/result.mjs";
 import { Gate, Rig, skip, until } from "./rig.js";
 
 const rig = new Rig();
@@ -25,7 +26,7 @@ for (const durability of ["file", "memory", "none"] as const) {
         fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
       );
       for (const [f, list] of answers.entries())
-        assert.deepEqual(
+        assertResult(
           list.map(({ value }) => value),
           items.map((i) => 2 * (i + f * 1000)),
         );
@@ -34,7 +35,7 @@ for (const durability of ["file", "memory", "none"] as const) {
         "batches are shared",
       );
       const delivered = workers.map(({ worker }) => worker.counts.delivered);
-      assert.equal(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
+      assertResult(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
       for (const front of fronts) {
         const { items: tally, batches } = front.stats();
         assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
@@ -205,8 +206,8 @@ test("a drained worker finishes what it has, gives back the rest, and another on
   await rig.worker(queue, quick.run);
   slow.open();
   await drained;
-  assert.deepEqual((await Promise.all(answers)).map(({ value }) => value), Array.from({ length: 40 }, (_, i) => 2 * i)); // prettier-ignore
-  assert.equal(slow.entered.flat().length + quick.entered.flat().length, 40, "nothing ran twice");
+  assertResult((await Promise.all(answers)).map(({ value }) => value), Array.from({ length: 40 }, (_, i) => 2 * i)); // prettier-ignore
+  assertResult(slow.entered.flat().length + quick.entered.flat().length, 40, "nothing ran twice");
   assert.ok(slow.entered.flat().length <= 8);
 });
 

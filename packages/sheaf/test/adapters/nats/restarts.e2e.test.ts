@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { assertResult } from "../../../../../test/support/result.mjs";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
@@ -31,7 +32,7 @@ test(
     const load = async (): Promise<void> => {
       for (let item = 0; isLoaded; item++) {
         const call = fronts[item % 2]!(item).then(
-          (value) => assert.equal(value, 2 * item),
+          (value) => assertResult(value, 2 * item),
           (error: Error) => void refusals.push(error.message),
         );
         calls.push(call);
