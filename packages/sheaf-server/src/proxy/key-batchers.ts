@@ -17,7 +17,7 @@ import type { Caller } from "../tenants/caller.ts";
 const maxKeyBatchers = 200;
 
 /** New keys and models of one caller. */
-const mostOpenedPerS = 30;
+const mostOpenedPerS = 100;
 
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
 export class KeyBatchers implements DashboardBatcher {

@@ -97,11 +97,11 @@ test("a caller that names a new model in each request is told to come back in a 
   t.mock.method(performance, "now", () => nowMs);
   const keyBatchers = new KeyBatchers(defaultSettings);
   t.after(() => keyBatchers.close(0));
-  for (let i = 0; i < 30; i++) keyBatchers.of(["sk-1"], `m${i}`, undefined);
-  assert.throws(() => keyBatchers.of(["sk-1"], "m30", undefined), /30 new models in a second; retry in a second/);
+  for (let i = 0; i < 100; i++) keyBatchers.of(["sk-1"], `m${i}`, undefined);
+  assert.throws(() => keyBatchers.of(["sk-1"], "m100", undefined), /100 new models in a second; retry in a second/);
   keyBatchers.of(["sk-1"], "m0", undefined);
   nowMs += 1000;
-  keyBatchers.of(["sk-1"], "m30", undefined);
+  keyBatchers.of(["sk-1"], "m100", undefined);
 });
 
 const callOf = (text: string): string => text.slice(0, text.lastIndexOf("."));
