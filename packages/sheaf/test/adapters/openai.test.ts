@@ -404,3 +404,24 @@ test("a reply that is no JSON names the address, and one that never ends is give
   await assert.rejects(openaiEmbeddings(client, { model: "m" })("a"), /cannot be read: more than 1179648 bytes/);
   assert.ok(sent < 25 && isCancelled, `${sent} pieces`);
 });
+
+test("a 403 for one text while others of the key get through is that text's: the others have their vectors", async () => {
+  const fetch = async (_: unknown, init?: RequestInit): Promise<Response> => {
+    const { input } = JSON.parse(String(init?.body)) as { input: string[] };
+    if (input.includes("against the policy")) return Response.json({ error: { message: "policy" } }, { status: 403 });
+    const data = input.map((text, index) => ({ index, embedding: [text.length] }));
+    return Response.json({ data, usage: { prompt_tokens: 1, total_tokens: 1 } });
+  };
+  const embed = openaiEmbeddings(openaiFetch({ baseURL: "http://127.0.0.1:1/v1", apiKey: "k", fetch }), {
+    model: "m",
+    encoding: "float",
+  });
+  assert.deepEqual(await embed("first"), [5]);
+  const texts = ["a", "bb", "against the policy", "ccc", "dddd"];
+  const outcomes = await Promise.allSettled(texts.map((text) => embed(text)));
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.status === "fulfilled" ? Array.from(outcome.value) : outcome.reason.status)),
+    [[1], [2], 403, [3], [4]],
+  );
+  await embed.close();
+});

@@ -74,11 +74,14 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
 const isBlamed = (error: unknown): boolean => {
   const { status, retryAfterMs } = errorHints(error);
   // A service that names a wait has no fault to find with an item.
-  return blamesInputs(error) || (status !== undefined && status >= 500 && retryAfterMs === undefined);
+  return blamesInputs(error) || (isOfSomeOnly(status) && retryAfterMs === undefined);
 };
 
+/** A failure or a refusal of the key: an item's where others get through with that key, such as a text that a content policy refuses. */
+const isOfSomeOnly = (status: number = 0): boolean => status >= 500 || status === 403;
+
 /**
- * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 5xx
+ * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 403 or 5xx
  * where others get through.
  */
 export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (error: unknown) => Blame {
@@ -90,7 +93,7 @@ export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (e
       warn("shouldBisect threw; the batch was not bisected.", bug);
       return "none";
     }
-    return (errorHints(error).status ?? 0) >= 500 ? "failure" : "request";
+    return isOfSomeOnly(errorHints(error).status) ? "failure" : "request";
   };
 }
 
