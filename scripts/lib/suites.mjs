@@ -40,7 +40,7 @@ export function integrationFiles(words) {
 /** Two processes: every machine that counts has two cores. */
 export const testsAtOnce = 2;
 /** Of a file: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too. */
-export const testTimeoutMs = 900_000;
+export const testTimeoutMs = 1_800_000;
 
 /** How another Node runs them. */
 export const testOptions = [

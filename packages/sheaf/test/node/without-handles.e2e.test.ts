@@ -20,6 +20,7 @@ function underLimit(kind: string, batch: string): [string, number | null] {
     encoding: "utf8",
     timeout: 300_000,
   });
-  assert.equal(run.stderr, "");
+  // A busy machine may take its time over a new process, of which the batcher warns.
+  assert.equal(run.stderr.replaceAll(/^batcher: no progress for .*\n/gm, ""), "");
   return [run.stdout.trim(), run.status];
 }
