@@ -299,7 +299,7 @@ for (const [options, message] of [
   [{ model: "" }, /model must be the name of a model, got ""/],
   [{ dimensions: 1.5 }, /dimensions must be an integer >= 1, got 1.5/],
   [{ maxRetries: -1 }, /maxRetries must be an integer >= 0, got -1/],
-  [{ encoding: "hex" }, /encoding must be "base64" or "float", got "hex"/],
+  [{ encoding: "hex" }, /encoding must be "base64" or "float" or "default", got "hex"/],
   [{ maxBatchSize: 5000 }, /maxBatchSize must be at most 2048.*got 5000/],
   [{ maxBatchSise: 5 }, /unknown option maxBatchSise; did you mean maxBatchSize\?/],
 ] as const) {
@@ -425,3 +425,42 @@ test("a 403 for one text while others of the key get through is that text's: the
   );
   await embed.close();
 });
+
+for (const [name, refuses] of [
+  [
+    "refuses base64",
+    (format: unknown) =>
+      format === "base64" && apiErrorOf(400, "does not support parameters: {'encoding_format': 'base64'}"),
+  ],
+  [
+    "refuses the parameter",
+    (format: unknown) =>
+      format !== undefined && apiErrorOf(422, '["body","encoding_format"]: extra inputs are not permitted'),
+  ],
+  ["answers base64 with no data", (format: unknown) => format === "base64" && { data: [] }],
+] as const)
+  // prettier-ignore
+  for (const encoding of ["base64", "float", "default"] as const)
+    for (const isOpenai of [false, true])
+      test(`a gateway that ${name} is asked again once and remembered: ${encoding}, ${isOpenai ? "openai's client" : "a plain one"}`, async () => {
+        let requests = 0;
+        const create = async ({ input, encoding_format: format }: { input: string[]; encoding_format?: string }) => {
+          requests++;
+          // Without one openai's client sends base64 by itself.
+          const answer = refuses(format ?? (isOpenai ? "base64" : undefined));
+          if (answer instanceof Error) throw answer;
+          return answer || { data: input.map((text, index) => ({ index, embedding: [text.length] })) };
+        };
+        const embed = openaiEmbeddings({ embeddings: { create } } as never, { model: "m", encoding });
+        if (isOpenai && (encoding === "default" || name === "refuses the parameter"))
+          return assert.rejects(embed("a"));
+        assert.deepEqual(await embed("aaa"), [3]);
+        const first = requests;
+        assert.ok(first <= (isOpenai ? 3 : 2), `${first} requests`);
+        assert.deepEqual(await embed("aa"), [2]);
+        assert.equal(requests, first + 1);
+      });
+
+function apiErrorOf(status: number, message: string): Error {
+  return Object.assign(new Error(`${status} ${message}`), { status });
+}

@@ -9,7 +9,7 @@ export type EmbeddingInput = string | readonly number[];
 export interface EmbeddingsRequest {
   readonly model: string;
   readonly input: readonly EmbeddingInput[];
-  readonly encoding_format: "float" | "base64";
+  readonly encoding_format?: "float" | "base64";
   readonly [parameter: string]: unknown;
 }
 

@@ -8,7 +8,8 @@ import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
 import { estimateTokens } from "../shared/tokens/tokens.ts";
-import { throwErrorIn, withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILike } from "./client.ts";
+import { throwErrorIn, withHeaders, type EmbeddingInput, type OpenAILike } from "./client.ts";
+import { EncodingFallback } from "./encoding.ts";
 import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
@@ -59,11 +60,12 @@ export interface OpenAIEmbeddingsOptions
    */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Encoding of the vectors in the reply: `"base64"` is a third of the size of `"float"`. Servers without base64
-   * ignore it.
+   * Encoding of the vectors in the reply: `"base64"` is a third of the size of `"float"`; `"default"` does not send
+   * `encoding_format` (openai's client then sends base64 by itself, `openaiFetch` nothing). An API that refuses the
+   * parameter is asked again without it, and remembered.
    * @default "base64"
    */
-  readonly encoding?: "base64" | "float" | undefined;
+  readonly encoding?: "base64" | "float" | "default" | undefined;
   /**
    * Retries of a batch after 408, 409, 5xx and lost connections; integer >= 0. A 429 counts as no retry.
    * @default 2
@@ -114,14 +116,21 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
   const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
   const { maxRetries = 2, retryBudget: budget, ...batcherOptions } = rest;
   const { weigh = estimateTokens, name = "embeddings", ...limits } = batcherOptions;
-  const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
+  const encodingFormat = encoding === "default" ? undefined : encoding;
+  const body = { ...parameters, model, ...defined({ dimensions, user, encoding_format: encodingFormat }) };
+  const fallback = new EncodingFallback();
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
 
-  const run: ApiRun<EmbeddingInput, number[]> = async (input, { signal }, replied) => {
-    usage.requests++;
-    const request: EmbeddingsRequest = { ...body, input };
-    const { reply, headers } = await withHeaders(client.embeddings.create(request as never, { signal, maxRetries: 0 }));
-    throwErrorIn(reply, headers);
+  const run: ApiRun<EmbeddingInput, number[]> = async (input, context, replied) => {
+    const ask = async (request: object): ReturnType<typeof withHeaders> => {
+      usage.requests++;
+      const options = { signal: context.signal, maxRetries: 0 } as const;
+      const answer = await withHeaders(client.embeddings.create(request as never, options));
+      throwErrorIn(answer.reply, answer.headers);
+      return answer;
+    };
+    const { answer } = await fallback.ask({ ...body, input }, ask, () => context.countRun());
+    const { reply, headers } = answer;
     replied({ headers, tokens: reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens });
     usage.promptTokens += reply?.usage?.prompt_tokens ?? 0;
     usage.totalTokens += reply?.usage?.total_tokens ?? 0;
@@ -157,7 +166,7 @@ const openaiChecks: Record<string, Check> = {
   dimensions: checkCount,
   user: () => undefined,
   parameters: () => undefined,
-  encoding: oneOf("base64", "float"),
+  encoding: oneOf("base64", "float", "default"),
   maxRetries: integerFrom(0),
   retryBudget: checkShare,
   ...batcherChecks,

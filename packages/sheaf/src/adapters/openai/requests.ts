@@ -7,6 +7,7 @@ import type { ApiRun } from "../shared/rate-limited.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
 import { estimateTokens, split } from "../shared/tokens/tokens.ts";
 import { throwErrorIn, type EmbeddingsReply } from "./client.ts";
+import { base64Of, EncodingFallback } from "./encoding.ts";
 import { embeddingsOf } from "./vectors.ts";
 
 /** One input and the parameters it is to be embedded with. */
@@ -70,18 +71,24 @@ export function embeddingRequests(
   send: SendEmbeddings,
   options: EmbeddingRequestsOptions = {},
 ): Batcher<EmbeddingCall, EmbeddingPart> {
-  const run: ApiRun<EmbeddingCall, EmbeddingPart> = async (calls, { signal }, replied) => {
+  const fallback = new EncodingFallback();
+  const run: ApiRun<EmbeddingCall, EmbeddingPart> = async (calls, context, replied) => {
+    const { parameters } = calls[0]!;
     const inputs = calls.map(({ input }) => input);
     let headers: HeadersLike | undefined;
     const onHeaders = (sent: HeadersLike): void => void (headers = sent);
-    const reply = (await send(
-      { ...calls[0]!.parameters, input: inputs },
-      { signal, calls, onHeaders },
-    )) as EmbeddingsReply;
-    throwErrorIn(reply, headers);
+    const ask = async (body: Readonly<Record<string, unknown>>): Promise<{ readonly reply: EmbeddingsReply }> => {
+      const options = { signal: context.signal, calls, onHeaders };
+      const reply = (await send({ ...body, input: inputs }, options)) as EmbeddingsReply;
+      throwErrorIn(reply, headers);
+      return { reply };
+    };
+    const { answer, isOther } = await fallback.ask(parameters, ask, () => context.countRun());
+    const { reply } = answer;
     const counted = reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens;
     replied({ headers, tokens: counted });
-    const embeddings = embeddingsOf(reply, inputs.length);
+    const found = embeddingsOf(reply, inputs.length);
+    const embeddings = isOther && parameters["encoding_format"] === "base64" ? found.map(base64Of) : found;
     const { data: _, ...envelope } = reply;
     const tokens = counted === undefined ? undefined : split(counted, inputs.map(tokensOf));
     return embeddings.map((embedding, i) => ({ embedding, tokens: tokens?.[i], reply: envelope }));

@@ -64,7 +64,7 @@ export function signatureOf(error: unknown): string {
 }
 
 /** The words of an error, wherever its client puts them. */
-function wordsOf(error: unknown): { readonly code: string; readonly type: string; readonly message: string } {
+export function wordsOf(error: unknown): { readonly code: string; readonly type: string; readonly message: string } {
   const { error: inner, data, response, responseBody, code, type, message } = fieldsOf(error);
   const bodies = [inner, fieldsOf(data)["error"], fieldsOf(fieldsOf(response)["data"])["error"], data, fieldsOf(response)["data"]]; // prettier-ignore
   const texts = bodies.map(fieldsOf);
