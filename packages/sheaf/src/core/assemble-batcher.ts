@@ -5,6 +5,7 @@ import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
 import { settingsOf } from "./contract/settings.ts";
+import { Background } from "./dispatch/background.ts";
 import { Caution, Decisions, Launcher } from "./dispatch/decision.ts";
 import { Dispatcher, type BatchRun } from "./dispatch/dispatcher.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
@@ -60,11 +61,22 @@ export function assembleBatcher<In, Out>(
   const overload =
     settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, settlement, cost);
   const demand = new Demand(settlement);
-  const next = new NextBatch<In>(settings, queue, overload);
+  const background = new Background<In>(settings, queue, cost);
+  const next = new NextBatch<In>(settings, queue, overload, background);
   const caution = new Caution<In, Out>(settings, queue, cost);
-  const shedding = new LoadShedding<In, Out>(settings, queue, cost, caution);
+  const shedding = new LoadShedding<In, Out>(settings, queue, cost, caution, background);
   const decisions = new Decisions<In, Out>(settings, executor, queue, next, dispatcher, shedding, caution, cost);
-  const launcher = new Launcher<In, Out>(settings, queue, next, decisions, dispatcher, throttle, demand);
+  const launcher = new Launcher<In, Out>(
+    settings,
+    queue,
+    next,
+    decisions,
+    dispatcher,
+    throttle,
+    demand,
+    background,
+    cost,
+  );
   const scheduler = new Scheduler<In, Out>(
     settings,
     queue,

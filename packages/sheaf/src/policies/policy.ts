@@ -18,6 +18,11 @@ export interface Policy {
    */
   readonly aheadSize?: number | undefined;
   /**
+   * Arrival → result that the policy aims at, in milliseconds: bulk runs leave that much to live calls.
+   * @default none
+   */
+  readonly latencyBudgetMs?: number | undefined;
+  /**
    * Longest run of the next batch, in milliseconds, where `view.cost` knows the cost of weight; asked before each batch is
    * chosen, with `view` of all that waits. With it, cheap items go before expensive ones, and like ones together; without
    * it, items go in order of arrival.
@@ -86,7 +91,7 @@ export type DispatchReason = "full" | "idle" | "hold" | "window" | "flush" | "dr
  * Why a batch held no more items. `"full"`: maxBatchSize. `"all"`: no other item waited. `"group"`: those that waited are of other
  * groups. `"cost"`: the policy asked for fewer, because by the learned cost of runs smaller batches answer sooner. `"weight"`: the
  * next item would have been too heavy. `"order"`: the others may not run before earlier items of their keys have ended, or left.
- * `"limit"`: a rate limit or a short queue allows no more. `"alone"`: the item shares its batch with no other.
+ * `"limit"`: a rate limit, a short queue or the bound on runs of bulk allows no more. `"alone"`: the item shares its batch with no other.
  */
 export type SizeReason = "full" | "all" | "group" | "cost" | "weight" | "order" | "limit" | "alone";
 

@@ -211,7 +211,8 @@ test("groups, weights, alone and bulk keep their rules", async () => {
   );
   const fresh = batches.slice(50).flat();
   assert.ok(!isAscending(fresh));
-  assert.ok(!fresh.some((item) => item % 50 === 8), "bulk takes no room from interactive items");
+  const bulk = fresh.filter((item) => item % 50 === 8).length;
+  assert.ok(bulk <= 0.055 * fresh.length, `bulk takes its floor and no more: ${bulk} of ${fresh.length}`);
   await finish();
   assert.equal(new Set(ran()).size, called());
   for (const batch of batches) {

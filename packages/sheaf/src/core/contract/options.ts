@@ -18,7 +18,7 @@ export interface CallOptions {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * The lane of the item: `immediate` takes the next free slot, `bulk` fills free places in batches.
+   * The lane of the item: `immediate` takes the next free slot; `bulk` fills free places, in short runs while others come.
    * @default "interactive"
    */
   readonly priority?: Priority | undefined;

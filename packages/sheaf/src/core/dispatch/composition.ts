@@ -28,6 +28,8 @@ export interface Costs {
   readonly cost: CostModel;
   /** Longest run, unless the first item alone takes longer. */
   readonly targetMs: number;
+  /** The same of a run that bulk items fill. */
+  readonly bulkMs?: number | undefined;
   /** As far as deadlines are concerned, a run takes this many times its expected time. */
   readonly caution: number;
 }
@@ -58,7 +60,7 @@ const joinShare = 0.75;
 export function compose<T extends Candidate>(
   candidates: readonly T[],
   { maxBatchSize, maxBatchWeight, padded }: BatchLimits,
-  { cost, targetMs, caution }: Costs,
+  { cost, targetMs, bulkMs = Infinity, caution }: Costs,
   nowMs: number,
 ): T[] {
   const lastOf = new Map<unknown, number>();
@@ -95,7 +97,7 @@ export function compose<T extends Candidate>(
     // One that is late anyway must not keep the others from being in time.
     const deadlineAtMs = canMakeIt ? Math.min(firstDeadlineAtMs, candidate.deadlineAtMs) : firstDeadlineAtMs;
     const fits =
-      withItMs <= targetMs &&
+      withItMs <= (candidate.tier === 2 ? Math.min(targetMs, bulkMs) : targetMs) &&
       (addsMs <= joinShare * loneMs || addsMs * chosen.length <= (loneMs - addsMs) * left) &&
       nowMs + caution * withItMs <= deadlineAtMs &&
       (padded ? withItHeaviest * size : withItWeight) <= maxBatchWeight;

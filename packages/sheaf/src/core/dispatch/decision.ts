@@ -4,9 +4,11 @@ import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import { queueBound } from "../measure/expected-latency.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
+import type { Background } from "./background.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
 import { sumOf, type RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { Costs } from "./composition.ts";
 import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
@@ -265,6 +267,8 @@ export class Launcher<In, Out> {
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #throttle: Throttle;
   readonly #demand: Demand;
+  readonly #background: Background<In>;
+  readonly #cost: CostModel;
   /** When a start that keeps the pace is due, after all so far. */
   #dueAtMs = -Infinity;
 
@@ -276,6 +280,8 @@ export class Launcher<In, Out> {
     dispatcher: Dispatcher<In, Out>,
     throttle: Throttle,
     demand: Demand,
+    background: Background<In>,
+    cost: CostModel,
   ) {
     this.#settings = settings;
     this.#queue = queue;
@@ -284,6 +290,13 @@ export class Launcher<In, Out> {
     this.#dispatcher = dispatcher;
     this.#throttle = throttle;
     this.#demand = demand;
+    this.#background = background;
+    this.#cost = cost;
+  }
+
+  /** Bulk has had less than its floor, and goes next. */
+  get owesBulk(): boolean {
+    return this.#background.isDue;
   }
 
   /**
@@ -329,12 +342,19 @@ export class Launcher<In, Out> {
     const preview = this.#next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
     const { pacedUntilMs } = this;
-    if (pacedUntilMs > nowMs && !isAhead && !preview.withImmediate) return pacedUntilMs;
+    // A backlog of bulk paces no live call.
+    const isBacklog = group.firstLane === 2 || this.#queue.ahead(1) >= batchesPaced * this.#settings.maxBatchSize;
+    if (pacedUntilMs > nowMs && isBacklog && !isAhead && !preview.withImmediate) return pacedUntilMs;
     const capacity = Math.min(preview.capacity, room?.items ?? Infinity, this.#queue.maxSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
+    // A live call that comes next would wait for it: a batch that has gone ahead is not taken back.
+    const bulk = group.laneQueue(2).live;
+    const live = group.waiting - bulk;
+    const wanted = Math.min(this.#settings.maxBatchSize, this.#decisions.aheadSize);
+    if (isAhead && bulk > 0 && live < wanted && this.#background.isBesideLive(nowMs)) return Infinity;
     const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight, isBulk);
     if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
     const { version } = this.#queue;
@@ -350,6 +370,7 @@ export class Launcher<In, Out> {
     if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
     const weight = weightOf(batch.weights, batch.count, this.#settings.batchWeight === "padded");
     seat?.spend(nowMs, batch.count, weight, batch.bulkRate);
+    this.#tookBulk(batch);
     this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (this.#settings.slots.paceMs ?? 0);
     group.held = false;
     const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];
@@ -358,6 +379,15 @@ export class Launcher<In, Out> {
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, this.#settings.maxBatchSize);
     this.#dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
     return started;
+  }
+
+  #tookBulk(batch: Chunk<In>): void {
+    if (this.#queue.bulkArrived === 0) return;
+    const { count, weights, heaviest, lanes } = batch;
+    const bulk = lanes?.reduce<number>((sum, lane) => sum + (lane === 2 ? 1 : 0), 0) ?? 0;
+    this.#queue.bulkTaken += bulk;
+    const runMs = weights === undefined ? this.#cost.at(count) : this.#cost.of(count, sumOf(weights), heaviest);
+    this.#background.took(batch, bulk, runMs);
   }
 }
 

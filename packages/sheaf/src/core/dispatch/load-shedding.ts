@@ -1,7 +1,9 @@
 import type { Queue } from "../queue/queue.ts";
 import type { Caution } from "./decision.ts";
+import type { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
+import type { Background } from "./background.ts";
 import { type Settings } from "../contract/settings.ts";
 
 /**
@@ -16,12 +18,20 @@ export class LoadShedding<In, Out> {
   readonly #queue: Queue<In>;
   readonly #cost: LearnedCost;
   readonly #caution: Caution<In, Out>;
+  readonly #background: Background<In>;
 
-  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: LearnedCost, caution: Caution<In, Out>) {
+  constructor(
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    cost: LearnedCost,
+    caution: Caution<In, Out>,
+    background: Background<In>,
+  ) {
     this.#settings = settings;
     this.#queue = queue;
     this.#cost = cost;
     this.#caution = caution;
+    this.#background = background;
   }
 
   /**
@@ -32,7 +42,13 @@ export class LoadShedding<In, Out> {
   shed(group: Group<In>, nowMs: number): boolean {
     const { waiting } = group;
     if (choosesByWeight(this.#settings, this.#cost)) this.#shedByWeight(group, nowMs);
-    else this.#shedBySize(group, nowMs);
+    else {
+      // Live calls go first: a backlog of bulk makes none of them late.
+      const bulk = group.laneQueue(2).live;
+      const most = this.#settings.maxBatchSize;
+      if (waiting > bulk) this.#shedBySize(group, nowMs, waiting - bulk, most, false);
+      if (bulk > 0) this.#shedBySize(group, nowMs, bulk, Math.min(most, this.#background.size(nowMs)), true);
+    }
     return group.waiting < waiting;
   }
 
@@ -50,15 +66,17 @@ export class LoadShedding<In, Out> {
   }
 
   /** All items but the most that one batch answers in time: those with the latest deadlines, and of one deadline the first. */
-  #shedBySize(group: Group<In>, nowMs: number): void {
+  #shedBySize(group: Group<In>, nowMs: number, waiting: number, most: number, ofBulk: boolean): void {
     const { cancellation } = this.#queue;
     const { noise } = this.#cost;
     const caution = this.#caution.at(Math.min(noise, 2 * steadyNoise - noise));
-    const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, this.#settings.maxBatchSize));
-    const allMs = runMs(group.waiting);
+    const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, most));
+    const allMs = runMs(waiting);
     if (cancellation.nextDeadlineAtMs >= nowMs + allMs) return;
     const lateAtMs: number[] = [];
-    group.everyChunk((chunk) =>
+    const everyChunk = (visit: (chunk: Chunk<In>) => void): void =>
+      group.everyChunk((chunk) => (chunk.laneQueue!.lane === 2) === ofBulk && visit(chunk));
+    everyChunk((chunk) =>
       cancellation.eachLate(chunk, nowMs + allMs, (index) => {
         lateAtMs.push(chunk.deadlinesAtMs![index]!);
         return false;
@@ -66,14 +84,14 @@ export class LoadShedding<In, Out> {
     );
     lateAtMs.sort((a, b) => b - a);
     // Without the others the batch is smaller, and over earlier.
-    const others = group.waiting - lateAtMs.length;
+    const others = waiting - lateAtMs.length;
     let kept = 0;
     while (kept < lateAtMs.length && nowMs + runMs(others + kept + 1) < lateAtMs[kept]!) kept++;
     const droppedAtMs = lateAtMs[kept];
     if (droppedAtMs === undefined) return;
     const likelyMs = runMs(others + kept + 1);
     let sameKept = kept - lateAtMs.indexOf(droppedAtMs);
-    group.everyChunk((chunk) =>
+    everyChunk((chunk) =>
       cancellation.eachLate(chunk, droppedAtMs, (index) => {
         if (group.waiting === 1 || (droppedAtMs === chunk.deadlinesAtMs![index] && sameKept-- > 0)) return false;
         this.#queue.cancellation.expired(chunk, index, likelyMs);

@@ -5,6 +5,7 @@ import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
+import type { Background } from "./background.ts";
 import { mayGo, Selection, type Preview } from "./selection.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 import { takeTurns } from "./by-turns.ts";
@@ -22,16 +23,23 @@ export class NextBatch<In> {
   readonly #limits: { -readonly [Name in keyof BatchLimits]: BatchLimits[Name] };
   readonly #queue: Queue<In>;
   readonly #overload: StandingOverload<In> | undefined;
+  readonly #background: Background<In>;
   /** Made when the first batch needs a choice item by item. */
   #selection: Selection<In> | undefined;
 
   /** `overload`: `undefined` where the order of arrival is always kept. */
-  constructor(settings: BatchSettings, queue: Queue<In>, overload: StandingOverload<In> | undefined) {
+  constructor(
+    settings: BatchSettings,
+    queue: Queue<In>,
+    overload: StandingOverload<In> | undefined,
+    background: Background<In>,
+  ) {
     const { maxBatchSize, maxBatchWeight = Infinity, batchWeight } = settings;
     this.#settings = settings;
     this.#limits = { maxBatchSize, maxBatchWeight, padded: batchWeight === "padded", fill: undefined, onlyBulk: false };
     this.#queue = queue;
     this.#overload = overload;
+    this.#background = background;
   }
 
   /** The next batch may weigh at most this much under the rate limit. */
@@ -52,10 +60,11 @@ export class NextBatch<In> {
     group.newestFirst = this.#overload !== undefined && this.#overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
       const { waiting, oldestAtMs } = mayGo(group, this.#limits);
+      const bulk = group.laneQueue(2).live;
       return {
         waiting,
         oldestAtMs,
-        capacity: maxBatchSize,
+        capacity: bulk === 0 ? maxBatchSize : Math.min(maxBatchSize, this.#shared(group, bulk, nowMs)),
         weight: waiting,
         closedByWeight: false,
         isAlone: false,
@@ -63,6 +72,13 @@ export class NextBatch<In> {
       };
     }
     return this.#chooser().preview(group, nowMs, costs);
+  }
+
+  /** Most items of the next batch of a group with bulk. */
+  #shared(group: Group<In>, bulk: number, nowMs: number): number {
+    if (this.#limits.onlyBulk) return this.#background.size(nowMs);
+    const turn = this.#limits.fill === undefined ? Math.min(bulk, this.#background.turn(group)) : 0;
+    return Math.max(group.waiting - bulk + turn, this.#background.limit(group, nowMs));
   }
 
   /** The expected run time of the first `size` items of the last preview. */
@@ -88,7 +104,7 @@ export class NextBatch<In> {
   }
 
   #chooser(): Selection<In> {
-    return (this.#selection ??= new Selection(this.#limits, this.#queue));
+    return (this.#selection ??= new Selection(this.#limits, this.#queue, this.#background));
   }
 
   /** Everything in front can go, in one batch. */

@@ -58,6 +58,7 @@ function takeBack<In>(queue: Queue<In>, { calls: batch, group: groupKey, batchId
   queue.taken -= indices.length;
   for (const index of indices) {
     const lane = batch.lanes?.[index] ?? 1;
+    if (lane === 2) queue.bulkTaken--;
     const laneQueue = group.laneQueue(lane);
     const epoch = batch.epochOf(index);
     const next = laneQueue.firstAfter(batch.arrivedAtMs(index), batchId);

@@ -211,7 +211,7 @@ export class Scheduler<In, Out> {
       return false;
     };
     const only = this.#queue.onlyGroup;
-    if (only === undefined ? this.#queue.everyGroup(tryGroup) : tryGroup(only)) return true;
+    if (only === undefined ? this.#queue.everyGroup(this.#launcher.owesBulk, tryGroup) : tryGroup(only)) return true;
     if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }

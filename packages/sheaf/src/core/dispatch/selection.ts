@@ -5,6 +5,7 @@ import type { Queue } from "../queue/queue.ts";
 import type { Account, Tenants } from "../queue/tenants.ts";
 import { ByTurns } from "./by-turns.ts";
 import { Cursor, NewestFirst } from "./cursors.ts";
+import type { Background } from "./background.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
 /** The calls of a group that may go, as far as bulk is bounded. */
@@ -59,11 +60,14 @@ export class Selection<In> {
   /** It is one item that shares its batch with no other. */
   isAlone = false;
   withImmediate = false;
+  /** More bulk items would have made the run too long. */
+  closedByBulk = false;
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
   readonly #tenants: Tenants<In> | undefined;
   readonly #queue: Queue<In>;
+  readonly #background: Background<In>;
   /** Order keys may block entries. */
   readonly #hasOrder: boolean;
   #choice = 0;
@@ -71,7 +75,8 @@ export class Selection<In> {
   #last:
     { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
 
-  constructor(limits: BatchLimits, queue: Queue<In>) {
+  constructor(limits: BatchLimits, queue: Queue<In>, background: Background<In>) {
+    this.#background = background;
     this.#limits = limits;
     this.#queue = queue;
     this.#hasOrder = queue.order !== undefined;
@@ -82,8 +87,8 @@ export class Selection<In> {
   preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
     const count = this.#choose(group, maxBatchSize, nowMs, costs);
-    const { closedByWeight, weight, withImmediate, isAlone } = this;
-    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    const { closedByWeight, closedByBulk, weight, withImmediate, isAlone } = this;
+    const capacity = closedByWeight || closedByBulk || isAlone ? count : maxBatchSize;
     const toGo = mayGo(group, this.#limits);
     return {
       // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
@@ -173,13 +178,28 @@ export class Selection<In> {
     this.closedByWeight = false;
     this.isAlone = false;
     this.withImmediate = false;
+    this.closedByBulk = false;
+    const hasBulk = group.laneQueue(2).live > 0;
+    let turn = hasBulk && !onlyBulk && this.#limits.fill === undefined ? this.#background.turn(group) : 0;
+    const bulkLimit =
+      hasBulk && costs === undefined
+        ? onlyBulk
+          ? this.#background.size(nowMs)
+          : this.#background.limit(group, nowMs)
+        : Infinity;
     while (count < seen) {
       let cursor = immediate;
-      if (onlyBulk || immediate.atEnd()) {
+      if (turn > 0 && !bulk.atEnd()) {
+        turn--;
+        cursor = bulk;
+      } else if (onlyBulk || immediate.atEnd()) {
         // Bulk fills the places that interactive leaves. An immediate batch takes none.
         if (!onlyBulk && !interactive.atEnd()) cursor = interactive;
-        else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
-        else break;
+        else if (bulk.atEnd() || this.withImmediate) break;
+        else if (count >= bulkLimit) {
+          this.closedByBulk = true;
+          break;
+        } else cursor = bulk;
       }
       const { chunk, index } = cursor.take();
       const isAlone = chunk.alone?.[index] === true;
@@ -222,7 +242,7 @@ export class Selection<In> {
       tenants.undo();
       for (const cursor of cursors) cursor.end();
     }
-    if (costs !== undefined && !this.isAlone) count = this.#compose(count, limit, costs, nowMs, newestFirst);
+    if (costs !== undefined && !this.isAlone) count = this.#compose(count, limit, costs, nowMs, newestFirst, group);
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their queue.
     for (const cursor of newestFirst || tenants !== undefined ? [] : cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
@@ -235,13 +255,20 @@ export class Selection<In> {
   }
 
   /** Of the first `count` entries, in the order in which they would go without weights, those that should go together. */
-  #compose(count: number, limit: number, costs: Costs, nowMs: number, newestFirst: boolean): number {
+  #compose(count: number, limit: number, costs: Costs, nowMs: number, newestFirst: boolean, group: Group<In>): number {
     const { chunks, indices } = this;
     const candidates: Place<In>[] = [];
-    for (let i = 0; i < count; i++)
-      candidates.push(new Place(chunks[i]!, indices[i]!, this.payers[i], nowMs, newestFirst));
+    // Bulk items whose turn it is stand first, and go first.
+    let isTurn = chunks[0]?.laneQueue!.lane === 2 && group.waiting > group.laneQueue(2).live;
+    for (let i = 0; i < count; i++) {
+      const place = new Place(chunks[i]!, indices[i]!, this.payers[i], nowMs, newestFirst);
+      isTurn &&= place.tier === 2;
+      if (isTurn) place.tier = -1;
+      candidates.push(place);
+    }
     const limits = { ...this.#limits, maxBatchSize: limit };
-    const chosen = compose(candidates, limits, costs, nowMs);
+    const bulkMs = group.laneQueue(2).live > 0 ? costs.cost.at(this.#background.limit(group, nowMs)) : Infinity;
+    const chosen = compose(candidates, limits, { ...costs, bulkMs }, nowMs);
     this.closedByWeight = chosen.length < Math.min(count, limit);
     this.withImmediate = chosen.some(({ tier }) => tier === 0);
     let sum = 0;
@@ -298,7 +325,7 @@ export class Selection<In> {
 class Place<In> implements Candidate {
   readonly chunk: Chunk<In>;
   readonly index: number;
-  readonly tier: number;
+  tier: number;
   readonly weight: number;
   readonly arrivedAtMs: number;
   readonly deadlineAtMs: number;

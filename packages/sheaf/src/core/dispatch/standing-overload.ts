@@ -14,7 +14,7 @@ const deviations = 3;
 /** Items that are served without a single arrival before the stream has ended: at least this many, over `fullRuns`. */
 const servedAlone = 20;
 
-/** Counts since the batcher was made. */
+/** Counts of the live lanes since the batcher was made. */
 interface Mark {
   readonly atMs: number;
   readonly arrived: number;
@@ -23,7 +23,7 @@ interface Mark {
 }
 
 /**
- * Tells standing overload from a burst. It stands while items wait for more than five full runs, all slots busy, and
+ * Tells standing overload of the live lanes from a burst: a backlog of bulk changes the order of no live call. It stands while items wait for more than five full runs, all slots busy, and
  * more arrived than was served. First in, first out would then serve nobody in time: every item would wait until its
  * caller is about to leave, and callers who try again would keep the queue that long. So the newest go first.
  * After "adaptive LIFO" in "Fail at Scale" (ACM Queue, 2015).
@@ -63,15 +63,15 @@ export class StandingOverload<In> {
 
   /** Whether the newest items of the group go first. Called before each batch. */
   isNewestFirst(group: Group<In>, nowMs: number): boolean {
-    const { size } = this.#queue;
+    const live = this.#queue.ahead(1);
     if (this.#wasIdle) {
       this.#wasIdle = false;
       this.#heldAtMs = nowMs;
       return this.#end();
     }
-    if (size <= this.#maxBatchSize || this.#cost.batches < 4) return this.#end();
+    if (live <= this.#maxBatchSize || this.#cost.batches < 4) return this.#end();
     const runMs = this.#cost.at(this.#maxBatchSize);
-    const waitedMs = nowMs - Math.max(group.oldestAtMs(), this.#heldAtMs);
+    const waitedMs = nowMs - Math.max(group.oldestAtMs(1), this.#heldAtMs);
     if (waitedMs > runMs) this.#pressedAtMs = nowMs;
     // Other groups may have older items.
     else if (nowMs - this.#pressedAtMs > fullRuns * runMs) return this.#end();
@@ -92,7 +92,7 @@ export class StandingOverload<In> {
 
   view(nowMs: number): BatcherStats["overload"] {
     // Nothing looks when nothing waits.
-    if (this.beganAtMs === undefined || this.#queue.size === 0 || this.#wasIdle) return null;
+    if (this.beganAtMs === undefined || this.#queue.ahead(1) === 0 || this.#wasIdle) return null;
     const perS = 1000 / Math.max(1, this.#last.atMs - this.#first!.atMs);
     return {
       forMs: nowMs - this.beganAtMs,
@@ -102,8 +102,9 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { leavers, taken } = this.#queue;
-    const mark: Mark = { atMs: nowMs, arrived: this.#calls.arrived, served: taken, left: leavers.count };
+    const { leavers, taken, bulkArrived, bulkRefused, bulkTaken } = this.#queue;
+    const arrived = this.#calls.arrived - bulkArrived - bulkRefused;
+    const mark: Mark = { atMs: nowMs, arrived, served: taken - bulkTaken, left: leavers.count };
     const first = (this.#first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {
       if (growthOf(this.#last, mark) > 0) {

@@ -216,6 +216,7 @@ export class Entrance<In, Out> {
   /** @throws {BatcherError} `QUEUE_FULL` */
   #refuse(items: number, { why, details }: Refusal, room: Room<In>, tenant: Account<In> | undefined): never {
     this.#calls.tally.rejected += items;
+    if (room.isBulk) this.#queue.bulkRefused += items;
     if (tenant !== undefined) tenant.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,

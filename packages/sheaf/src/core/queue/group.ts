@@ -52,19 +52,22 @@ export class Group<In = unknown> {
     }
   }
 
-  /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
-  firstDeadlineAtMs(): number {
+  /** Of the first calls to go in each lane down to `lowest`: a lower bound, `Infinity` without one. */
+  firstDeadlineAtMs(lowest: Lane = 2): number {
     let firstAtMs = Infinity;
-    for (const { head, blocked } of this.laneQueues) {
+    for (const { lane, head, blocked } of this.laneQueues) {
+      if (lane > lowest) break;
       if (head !== undefined) firstAtMs = Math.min(firstAtMs, head.firstDeadlineAtMs());
       for (const { chunk } of blocked?.ready ?? []) firstAtMs = Math.min(firstAtMs, chunk.earliestDeadlineAtMs);
     }
     return firstAtMs;
   }
 
-  oldestAtMs(): number {
+  /** Of the lanes down to `lowest`. */
+  oldestAtMs(lowest: Lane = 2): number {
     const [immediate, interactive, bulk] = this.laneQueues;
-    return Math.min(immediate.oldestAtMs(), interactive.oldestAtMs(), bulk.oldestAtMs());
+    const liveAtMs = Math.min(immediate.oldestAtMs(), interactive.oldestAtMs());
+    return lowest < 2 ? liveAtMs : Math.min(liveAtMs, bulk.oldestAtMs());
   }
 }
 

@@ -27,6 +27,10 @@ export class Queue<In> {
   maxSize: number;
   /** Counts every change of what waits, and where. */
   version = 0;
+  /** Bulk items so far, those that were refused, and those that have been taken. */
+  bulkArrived = 0;
+  bulkRefused = 0;
+  bulkTaken = 0;
   /** Items that have been taken as part of a batch. */
   taken = 0;
   /** Items that have left without running. */
@@ -77,6 +81,11 @@ export class Queue<In> {
     return this.onlyGroup ?? this.#groups!.of(key);
   }
 
+  /** Waiting items of the bulk lane. */
+  get bulkWaiting(): number {
+    return this.#inLane[2];
+  }
+
   /** Items in a lane and the lanes above it. */
   ahead(lane: Lane): number {
     return lane === 2 ? this.size : this.#inLane[0] + (lane && this.#inLane[1]);
@@ -93,8 +102,9 @@ export class Queue<In> {
     return immediate + (lane > 0 ? interactive : 0) + (lane > 1 ? bulk : 0);
   }
 
-  /** Visits groups in the order in which they should be served; stops when `visit` returns true. */
-  everyGroup(visit: (group: Group<In>) => boolean): boolean {
+  /** Visits groups in the order in which they should be served, those with bulk first where it is `owed`; stops when `visit` returns true. */
+  everyGroup(owed: boolean, visit: (group: Group<In>) => boolean): boolean {
+    if (owed) for (const group of this.#groupsInTurn(2)) if (group.laneQueue(2).live > 0 && visit(group)) return true;
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
       for (const group of this.#groupsInTurn(lane)) if (group.firstLane === lane && visit(group)) return true;
@@ -133,6 +143,7 @@ export class Queue<In> {
   /** Completes the next entry of `tail`, whose settler is in its place already. */
   fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
     chunk.fill(item, arrivedAtMs);
+    if (laneQueue.lane === 2) this.bulkArrived++;
     this.#count(laneQueue, chunk.epoch, 1);
     chunk.epoch.unsettled++;
   }

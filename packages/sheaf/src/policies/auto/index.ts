@@ -45,7 +45,7 @@ export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
 class Auto implements Policy {
   readonly name = "auto";
 
-  readonly #latencyBudgetMs: number | undefined;
+  readonly latencyBudgetMs: number | undefined;
   readonly #arrivals = new ArrivalRate();
   readonly #pacing = new Pacing();
   readonly #linger = new Linger();
@@ -59,7 +59,7 @@ class Auto implements Policy {
   #held = false;
 
   constructor(latencyBudgetMs: number | undefined) {
-    this.#latencyBudgetMs = latencyBudgetMs;
+    this.latencyBudgetMs = latencyBudgetMs;
   }
 
   get aheadSize(): number {
@@ -69,7 +69,7 @@ class Auto implements Policy {
   arrived(view: QueueView): void {
     const { nowMs, arrivals, outstanding } = view;
     // A budget wants the fewest runs.
-    if (view.prefetch > 0 && this.#latencyBudgetMs === undefined) this.#overlap.arrived(view);
+    if (view.prefetch > 0 && this.latencyBudgetMs === undefined) this.#overlap.arrived(view);
     this.#linger.arrived(nowMs, arrivals, this.#arrivals.arrived(nowMs, arrivals));
     this.#cores.arrived(view);
     const gain = Math.min(1, crowdGain * arrivals);
@@ -90,7 +90,7 @@ class Auto implements Policy {
    * x = √(F T / W), and for items that come meanwhile twice that T.
    */
   targetMs({ waiting, weight, slots, cost }: QueueView): number {
-    if (this.#latencyBudgetMs !== undefined) return this.#latencyBudgetMs;
+    if (this.latencyBudgetMs !== undefined) return this.latencyBudgetMs;
     const fixedMs = cost.fixedMsAtMost;
     const workMs = cost.of(waiting, weight, weight / waiting) - cost.fixedMs;
     return fixedMs + Math.sqrt((2 * fixedMs * workMs) / slots);
@@ -111,7 +111,7 @@ class Auto implements Policy {
 
   #runNow(view: QueueView): number {
     if (view.waiting >= this.#overlap.size) return this.#overlap.size;
-    if (this.#latencyBudgetMs !== undefined) return view.waiting;
+    if (this.latencyBudgetMs !== undefined) return view.waiting;
     const size = this.#size.of(view, this.#arrivals, this.#pacing);
     return this.#deadline.isNear && servesMore(view, size) ? view.waiting : size;
   }
@@ -123,12 +123,12 @@ class Auto implements Policy {
     const holdEndsAtMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
-      this.#latencyBudgetMs === undefined
+      this.latencyBudgetMs === undefined
         ? Math.max(
             this.#deadline.until(view, share, this.#arrivals),
             this.#overlap.isSteady ? nowMs : this.#cores.until(view, share, this.#arrivals),
           )
-        : budgetUntil(view, this.#latencyBudgetMs),
+        : budgetUntil(view, this.latencyBudgetMs),
     );
     return Math.min(holdEndsAtMs, oldestAtMs + maxWaitMs);
   }
