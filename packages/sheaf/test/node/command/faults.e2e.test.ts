@@ -63,7 +63,10 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     const error = (outcomes[0] as PromiseRejectedResult).reason as Error;
     assert.deepEqual([error.name, error.message], ["KeyError", "'whole'"]);
     assert.match(error.stack!, /Traceback[^]*probe\.py[^]*in obey/);
-    assert.deepEqual(outcomes.slice(1), [2, 4].map((value) => ({ status: "fulfilled", value })));
+    assert.deepEqual(
+      outcomes.slice(1),
+      [2, 4].map((value) => ({ status: "fulfilled", value })),
+    );
     assert.equal(executor.instances()[0]!.pid, before!.pid);
     await call.close();
   });
