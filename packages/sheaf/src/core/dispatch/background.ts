@@ -1,4 +1,5 @@
 import { nextSize, type CostModel } from "../../policies/cost-model.ts";
+import { BulkLoad } from "./bulk-load.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
@@ -18,27 +19,8 @@ const fillRuns = 1.4;
 const liveForMs = 60_000;
 /** Batches that the cost of a size is learned from before it decides. */
 const batchesToTrust = 4;
-/** Full runs of all slots from one look at the load to the next, and looks that are remembered. */
+/** Full runs of all slots from one look at the load to the next. */
 const runsALook = 4;
-const looksKept = 64;
-/** More than this many times the full rate: no size keeps up. Less may be chance. */
-const beyond = 1.1;
-/**
- * Where the backlog does not grow, a smaller size may keep up too: callers who come back when they are answered never let it end.
- * So the rate falls by this factor from look to look until the backlog grows.
- */
-const easing = 0.98;
-/** A backlog has grown by more than a full batch, and by so many standard deviations of a Poisson stream. */
-const growingDeviations = 2;
-
-/** The load between two looks. */
-interface Span {
-  readonly ms: number;
-  readonly live: number;
-  readonly bulk: number;
-  /** By how many more bulk calls wait than at its beginning. */
-  readonly grown: number;
-}
 
 /**
  * How bulk shares the machine with live calls, whatever the policy. *Size*: so many items a batch that holds bulk may have. Without
@@ -58,14 +40,8 @@ export class Background<In> {
   #size = 0;
   #wasBeside: boolean | undefined;
   #isYielding = false;
-  /** What a slot must serve for bulk to keep up beside live calls. */
-  #ratePerMs = 0;
   #lookAtMs = -Infinity;
-  #lookedAtMs = 0;
-  #live = 0;
-  #bulk = 0;
-  #waiting = 0;
-  readonly #spans: Span[] = [];
+  readonly #load = new BulkLoad();
   /** Within which live calls want their results: tracks the 10th percentile. */
   #withinMs = Infinity;
 
@@ -155,57 +131,28 @@ export class Background<In> {
   }
 
   #look(nowMs: number, isBeside: boolean): void {
-    const { bulkWaiting, bulkArrived, arrived } = this.#queue;
-    const live = arrived - bulkArrived;
-    if (this.#lookAtMs > -Infinity && nowMs > this.#lookedAtMs) {
-      const span = {
-        ms: nowMs - this.#lookedAtMs,
-        live: live - this.#live,
-        bulk: bulkArrived - this.#bulk,
-        grown: bulkWaiting - this.#waiting,
-      };
-      if (this.#spans.push(span) > looksKept) this.#spans.shift();
-    }
     const slots = Math.min(this.#settings.slots.limit, largest);
-    this.#lookedAtMs = nowMs;
-    this.#live = live;
-    this.#bulk = bulkArrived;
-    this.#waiting = bulkWaiting;
-    this.#lookAtMs = nowMs + (runsALook * this.#fullMs) / slots;
-    this.#wasBeside = isBeside;
-    this.#size = this.#sizeFor(slots, isBeside);
-  }
-
-  #sizeFor(slots: number, isBeside: boolean): number {
     let mostPerMs = 0;
     for (const size of this.#sizes()) mostPerMs = Math.max(mostPerMs, this.#perMs(size));
+    const { arrived, bulkArrived, bulkWaiting } = this.#queue;
+    this.#load.look(nowMs, { arrived, bulkArrived, bulkWaiting }, slots * mostPerMs, slots * this.#fullSize);
+    this.#lookAtMs = nowMs + (runsALook * this.#fullMs) / slots;
+    this.#wasBeside = isBeside;
+    this.#size = this.#sizeFor(slots, mostPerMs, isBeside);
+  }
+
+  #sizeFor(slots: number, mostPerMs: number, isBeside: boolean): number {
     const whole = this.#reaching(wholeRate * mostPerMs);
     this.#isYielding = false;
     if (!this.#hasSeenSmall()) return Math.ceil(this.#fullSize / 4);
     if (!isBeside) return whole;
     const budgetMs = this.#settings.policy.latencyBudgetMs;
     const yields = budgetMs === undefined ? this.#reaching(yieldRate * mostPerMs) : whole;
-    this.#ratePerMs = Math.min(mostPerMs, this.#neededPerMs(slots * mostPerMs) / slots);
-    const keepsUp = this.#reaching(this.#ratePerMs);
+    const keepsUp = this.#reaching(this.#load.share * mostPerMs);
     this.#isYielding = keepsUp <= yields;
     const size = Math.max(yields, keepsUp);
     const withinMs = Math.min(budgetMs ?? Infinity, this.#withinMs);
     return Math.min(size, this.#within(withinMs / (1 + 1 / slots)));
-  }
-
-  /** Items a millisecond that must be served to keep up; 0 where no size does. */
-  #neededPerMs(mostPerMs: number): number {
-    // One span may hold a list that came at once: it is no stream.
-    const lump = this.#spans.reduce((most, { bulk }, index) => (bulk > this.#spans[most]!.bulk ? index : most), 0);
-    const spans = this.#spans.filter((_, index) => index !== lump);
-    const ms = spans.reduce((sum, span) => sum + span.ms, 0);
-    const slots = Math.min(this.#settings.slots.limit, largest);
-    if (ms === 0) return 0;
-    const arrived = spans.reduce((sum, { live, bulk }) => sum + live + bulk, 0);
-    const grown = spans.reduce((sum, span) => sum + span.grown, 0);
-    if (arrived / ms > beyond * mostPerMs) return 0;
-    const isGrowing = grown > this.#fullSize + growingDeviations * Math.sqrt(arrived);
-    return isGrowing ? (arrived + grown) / ms : easing * slots * this.#ratePerMs;
   }
 
   #perMs(size: number): number {
