@@ -41,6 +41,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   // Only the last batcher owns the worker: closing the others must not end it.
   const shared = {
     slots: 1,
+    // Batches of a worker that died run again, apart.
+    runsApart: true,
     ready: () => executor.ready(),
     close: async () => undefined,
     run: executor.run.bind(executor),

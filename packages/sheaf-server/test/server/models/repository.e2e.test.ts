@@ -350,7 +350,7 @@ test("a load that hangs keeps no other model from loading, and ends after LOAD_T
 });
 
 test("LOAD_TIMEOUT_MS ends a load, the version before goes on, and the next load works", async (t) => {
-  const server = await servingFolder(t, { "a.mjs": answering("1") }, { loadTimeoutMs: 3000 });
+  const server = await servingFolder(t, { "a.mjs": answering("1") }, { loadTimeoutMs: 6000 });
   const hangs: Record<string, string> = {
     "in load": answering("2", "load: () => new Promise(() => {}),"),
     "in its self-test": `export const sample = 1; export default { run: () => new Promise(() => {}) };`,
@@ -360,7 +360,7 @@ test("LOAD_TIMEOUT_MS ends a load, the version before goes on, and the next load
     server.put("a.mjs", source);
     const { status, json } = await server.load("a");
     assert.equal(status, 422, where);
-    assert.match(json.error, /^a did not load: it was not ready after 3000 ms \(LOAD_TIMEOUT_MS\)/, where);
+    assert.match(json.error, /^a did not load: it was not ready after 6000 ms \(LOAD_TIMEOUT_MS\)/, where);
     assert.equal(await server.infer("a"), "1", where);
   }
   assert.match((await server.get("/metrics")).text, /^sheaf_model_load_failed\{batcher="a"\} 1$/m);
