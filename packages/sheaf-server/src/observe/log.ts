@@ -65,7 +65,8 @@ function shortened(error: unknown): object {
   if (!(error instanceof Error)) return { message: cut(String(error)) };
   const { name, message, stack = "" } = error;
   const frames = stack.slice(Math.max(0, stack.indexOf("\n    at "))).slice(0, 4000);
-  const isNew = !loggedStacks.has(frames) && loggedStacks.size < mostStacks;
-  if (isNew) loggedStacks.add(frames);
+  const isNew = !loggedStacks.has(frames);
+  if (loggedStacks.size >= mostStacks) loggedStacks.clear();
+  loggedStacks.add(frames);
   return { type: name, message: cut(message), ...(isNew && { stack: frames }) };
 }

@@ -16,7 +16,7 @@ import type { Caller } from "../tenants/caller.ts";
  */
 const maxKeyBatchers = 200;
 
-/** New keys and models of one caller. */
+/** New keys and models that one caller may open in a second. */
 const mostOpenedPerS = 100;
 
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
@@ -101,7 +101,7 @@ export class KeyBatchers implements DashboardBatcher {
     return new ModelCache(this.#store, { ...this.cache, contentOf });
   }
 
-  /** A new batcher costs as much as some 20 requests: a new name in each request would make others wait. */
+  /** A new name in each request made others wait seven times as long as a known one. */
   #checkPace(opener: object): void {
     const nowMs = performance.now();
     const known = this.#opened.get(opener);

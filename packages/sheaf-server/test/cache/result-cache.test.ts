@@ -176,7 +176,7 @@ test("0 and -0 have keys of their own while one of them runs, and a failed run l
   assert.equal(cache.keyOf(item), cache.keyOf({ value: 2 }));
 });
 
-test("an owner that keeps more and more takes no room from one that has less, until that one asks for nothing", async () => {
+test("a greedy owner takes no room from a modest one until that one has been idle for a minute", async () => {
   const now = { nowMs: 0, now: () => now.nowMs };
   const cache = new ModelCache(new ResultCache({ maxBytes: 100_000, clock: now }));
   const [greedy, modest] = [{}, {}];

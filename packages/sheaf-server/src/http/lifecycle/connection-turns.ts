@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 
 /** Requests of one connection that may be in progress at once, for clients that send several before they read a reply. */
 const mostInProgress = 16;
-/** More requests that one connection may have sent ahead, and all connections together; another one ends its connection. */
+/** Requests that may wait, of one connection and of all connections; one more closes its connection. */
 const [mostWaiting, mostWaitingInAll] = [1000, 10_000];
 
 /** A connection whose client sends requests without waiting for replies. */

@@ -1,6 +1,6 @@
 import type { ModelInput } from "../contract/model-spec.ts";
 
-/** A number that is so many times as large as a sample's: what is scaled by the batch shows. */
+/** Scales a sample's numbers: large enough that scaling by the batch shows. */
 export const farTimes = 1e6;
 
 /** Texts that no sample is like, in the order of their tokens: rare, repeated, other scripts, none. */

@@ -49,7 +49,7 @@ export interface RateLimitSeat {
   fill(nowMs: number): Pick<Amounts, "items" | "weight">;
   /** The moment from which a batch of that size may go; in the past when it may go now. */
   readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number;
-  /** Whether a bulk batch of that size has waited for so long that it goes before live calls. */
+  /** Whether a bulk batch of that size has waited long enough to go before live calls. */
   isBulkDue(nowMs: number, items: number, weight: number): boolean;
   /** Counts a run that was started; it may leave a debt. `bulkRate` is the part of its items that are bulk. */
   spend(nowMs: number, items: number, weight: number, bulkRate: number): void;

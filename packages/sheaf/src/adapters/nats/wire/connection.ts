@@ -22,7 +22,7 @@ const partingMs = 2000;
 const askEveryMs = 1000;
 /** NATS counts as silent when a ping has had no answer for this long. */
 const silentMs = 1000;
-/** A server that hangs for so long that front ends refuse calls leaves a ping without an answer for this long. */
+/** A ping without an answer for this long means that the server hangs, and front ends refuse calls. */
 const hangMs = 400;
 /** Within this time a server that hung has handled what was sent to it meanwhile. */
 const caughtUpMs = 2000;
