@@ -103,7 +103,10 @@ test("models of every kind at once, each with its own batcher and settings, unde
   assert.deepEqual([...notes.keys()], ["scale", "pair", "int8", "sentences", "judge", "shout"]);
   for (const name of ["scale", "pair", "int8", "sentences", "judge"]) assert.match(notes.get(name)!, /Runs on cpu\./);
   const log = served.output.stdout;
-  assert.match(log, /"level":40,.*"model":"int8".*depend on their batch-mates: in a batch they differ from those of single items/);
+  assert.match(
+    log,
+    /"level":40,.*"model":"int8".*depend on their batch-mates: in a batch they differ from those of single items/,
+  );
   assert.match(log, /"model":"scale","note":"Runs on cpu\.","msg":"model is ready"/);
   assert.match(
     log,

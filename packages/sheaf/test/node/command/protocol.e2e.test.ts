@@ -115,7 +115,10 @@ describe(
       executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
       await call.ready();
       await assert.rejects(call("crash"), { code: "WORKER_CRASHED" });
-      await assert.rejects(call("next"), { code: "WORKER_CRASHED", message: /no worker is left|none could be started to run it again/ });
+      await assert.rejects(call("next"), {
+        code: "WORKER_CRASHED",
+        message: /no worker is left|none could be started to run it again/,
+      });
       assert.match(reasons.join("\n"), /declares .*"kind":"text".* the first one declared .*"kind":"json"/);
       assert.deepEqual(executor.declaration!.outputs, [{ kind: "json" }]);
       await call.close();
