@@ -53,7 +53,10 @@ test("an item whose run never ends is found by halves, the others get their resu
     statuses(calls),
     numbers(8).map((place) => (place === 3 ? "rejected" : "fulfilled")),
   );
-  assertCode(calls[3], "RUN_TIMEOUT");
+  // The limit of a part is nobody's setting.
+  const { message, details } = assertCode(calls[3], "RUN_TIMEOUT");
+  assert.match(message, /longer than 1000 ms .*took far longer than usual/);
+  assert.equal(details.runTimeoutMs, undefined);
   assert.deepEqual(found, [[-2, "hung"]]);
   assert.deepEqual(statuses(first), ["fulfilled", "fulfilled"]);
   const later = watchAll(batcher, [9, 10]);
@@ -114,6 +117,31 @@ test("an executor that runs parts apart does so after a hang, without a slot, an
   );
   assert.ok(runs.filter(({ items }) => items.includes(-2)).length >= 3);
   assert.deepEqual([...new Set(runs.slice(1).map(({ items, isApart }) => isApart === !items.includes(9)))], [true]);
+});
+
+test("apart, the neighbours of a hung item wait for two short runs of it, and its full time comes last", async () => {
+  const { batcher, clock, runs, found } = odd({ runTimeoutMs: 1000, maxBatchSize: 16 }, { runsApart: true });
+  void batcher.settle(numbers(16));
+  await clock.advanceAsync(runMs);
+  const calls = watchAll(
+    batcher,
+    numbers(16).map((place) => (place === 5 ? -2 : place)),
+  );
+  // The whole; then four parts of four, and four items: what is bad takes ten times the usual.
+  await clock.advanceAsync(1000 + 2 * 10 * runMs + 6 * runMs);
+  assert.deepEqual(
+    statuses(calls),
+    numbers(16).map((place) => (place === 5 ? "pending" : "fulfilled")),
+  );
+  await clock.advanceAsync(1000);
+  const { message, details } = assertCode(calls[5], "RUN_TIMEOUT");
+  assert.match(message, /a batch of 1 items ran longer than 1000 ms/);
+  assert.equal(details.runTimeoutMs, 1000);
+  assert.deepEqual(
+    runs.filter(({ items }) => items.includes(-2)).map(({ items }) => items.length),
+    [16, 4, 1, 1],
+  );
+  assert.equal(found.length, 1);
 });
 
 test("an order key of a batch whose run never ends is free when both that run and the search have ended", async () => {

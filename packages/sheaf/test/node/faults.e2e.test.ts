@@ -68,13 +68,13 @@ for (const kind of ["thread", "process"] as const) {
       });
     }
 
-    test("a batch of poison costs ⌈log2 n⌉ + 2 crashes, and only the first is counted against the limit of restarts", async () => {
+    test("a batch of poison costs ⌈√n⌉ + 3 crashes, and only the first is counted against the limit of restarts", async () => {
       const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 8 });
       const opened = new Set<number>();
       executor.onInstance(({ instance }) => instance.role === "quarantined" && opened.add(instance.id));
       const outcomes = await call.settle(Array.from({ length: 8 }, () => ({ do: "exit" as const })));
       for (const outcome of outcomes) assert.equal((outcome as PromiseRejectedResult).reason.code, "WORKER_CRASHED");
-      assert.equal(opened.size, 3 + 2);
+      assert.equal(opened.size, 3 + 3);
       assert.equal(executor.restarts, 1);
       assert.equal(await call(double(1)), 2);
       await call.close();

@@ -14,10 +14,10 @@ import type { RunTimeouts, Timed } from "./run-timeouts.ts";
 interface Part {
   /** Of its items in the batch. */
   readonly indices: readonly number[];
-  /** Of a left half: the right one. */
-  readonly sibling?: Part | undefined;
-  /** Its other half passed, so the fault is in here: running it whole would show nothing new. */
-  isProven: boolean;
+  /** The parts of a run that failed; `open`: those that have not passed. If it is the only one, the fault is in here. */
+  readonly division?: { open: number } | undefined;
+  /** It may take as long as any run. */
+  readonly hasFullTime?: boolean | undefined;
 }
 
 /** A part of a batch whose run never ended may take this many times what its size usually does, and at least `leastLimitMs`. */
@@ -30,7 +30,9 @@ const leastLimitMs = 100;
  * testing by binary splitting), so the default bound finds at least 4 exactly. Where nothing passes and two items fail alike,
  * each alone, the failure is the run's. Items left then, or when the runs are spent, get the batch's error.
  *
- * After a run that ended its worker or never ended, parts run apart, where the executor can.
+ * After a run that ended its worker or never ended, parts run apart, where the executor can. Each part that fails then costs the start
+ * of a worker, for which the others wait: so √n parts run first, those that fail go on item by item once all have run, and
+ * an item that is known to be bad runs last.
  */
 class Search<In, Out> {
   readonly #run: Run<In>;
@@ -45,7 +47,7 @@ class Search<In, Out> {
   #lossesLeft: number;
   #hasPassed = false;
   /** A run ended its worker or never ended. */
-  #isApart = false;
+  #isLost = false;
   #isHung = false;
 
   constructor(run: Run<In>, error: unknown, how: Bisector<In, Out>) {
@@ -56,10 +58,10 @@ class Search<In, Out> {
     const levels = Math.ceil(Math.log2(Math.max(size, 2)));
     this.#runsLeft = how.settings.maxBisectRuns ?? 8 * levels;
     this.#lossesLeft = 2 * levels + 2;
-    const all: Part = { indices: [...batch.items.keys()], isProven: false };
+    const all: Part = { indices: [...batch.items.keys()], hasFullTime: true };
     if (isLoss(error) !== undefined) this.#lost(error);
     // Most crashes come from outside, so the whole runs again, and so does a lone item that took too long where that is in nobody's way.
-    if (this.#isApart && (size === 1 ? how.runsApart : !this.#isHung)) this.#parts.push(all);
+    if (this.#isLost && (size === 1 ? how.runsApart : !this.#isHung)) this.#parts.push(all);
     else this.#split(all, error);
   }
 
@@ -72,7 +74,8 @@ class Search<In, Out> {
         this.#how.restFailed(this.#run, this.#error);
         break;
       }
-      if (part.isProven && this.#isApart && alive.length > 1) this.#halve(alive);
+      if (this.#isLost && part.division?.open === 1 && alive.length > 1) this.#divide(alive);
+      else if (this.#isApart && part.division?.open === 1) this.#tryLast(part);
       else if (!(await this.#try(part, alive))) break;
     }
     this.#tell();
@@ -86,17 +89,18 @@ class Search<In, Out> {
   /** Returns false where the search is over. */
   async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
-    await this.#how.takeTurn(run, this.#isApart);
+    await this.#how.takeTurn(run, this.#isLost);
     const alive = this.#alive(waiting);
     if (alive.length === 0) {
-      this.#how.endTurn(run, this.#isApart);
+      this.#how.endTurn(run, this.#isLost);
       return true;
     }
     this.#runsLeft--;
-    const outcome = await this.#how.runAgain(run, alive, this.#isApart, this.#isHung);
+    const limitMs = this.#isHung && !part.hasFullTime ? this.#how.limitMs(alive.length) : undefined;
+    const outcome = await this.#how.runAgain(run, alive, this.#isLost, limitMs);
     if ("results" in outcome) {
       this.#hasPassed = true;
-      if (part.sibling !== undefined) part.sibling.isProven = true;
+      if (part.division !== undefined) part.division.open--;
       alive.forEach((index, position) => this.#how.ended(run, index, outcome.results[position]));
       return true;
     }
@@ -109,7 +113,9 @@ class Search<In, Out> {
       for (const index of alive) this.#how.failed(run, index, error);
       return true;
     }
-    this.#split({ ...part, indices: alive }, error);
+    // What is usual may be too short for it.
+    if (limitMs !== undefined && isLoss(error) === "hung" && this.#isApart && alive.length === 1) this.#tryLast(part);
+    else this.#split({ ...part, indices: alive }, error);
     if (!this.#isOfRun) return true;
     this.#how.restFailed(run, this.#error);
     return false;
@@ -117,29 +123,45 @@ class Search<In, Out> {
 
   #lost(error: unknown): void {
     this.#lossesLeft--;
-    this.#isApart = true;
+    this.#isLost = true;
     if (isLoss(error) !== "hung") return;
     this.#isHung = true;
     // Each of its parts is given up in time.
     this.#run.outlivesCallers = this.#how.runsApart;
   }
 
+  /** Parts run apart from the other batches. */
+  get #isApart(): boolean {
+    return this.#isLost && this.#how.runsApart;
+  }
+
   #split({ indices }: Part, error: unknown): void {
     const culprit = propertyOf(error, "itemIndex");
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < indices.length) {
       this.#fails(indices[culprit]!, error);
-      this.#parts.push({ indices: indices.filter((_, position) => position !== culprit), isProven: false });
+      this.#parts.push({ indices: indices.filter((_, position) => position !== culprit) });
     } else if (indices.length === 1) {
       this.#fails(indices[0]!, error);
     } else {
-      this.#halve(indices);
+      this.#divide(indices);
     }
   }
 
-  #halve(indices: readonly number[]): void {
-    const middle = Math.ceil(indices.length / 2);
-    const right: Part = { indices: indices.slice(middle), isProven: false };
-    this.#parts.push(right, { indices: indices.slice(0, middle), sibling: right, isProven: false });
+  #divide(indices: readonly number[]): void {
+    const { length } = indices;
+    const side = Math.ceil(Math.sqrt(this.#run.size));
+    const size = this.#isApart ? (length > side ? side : 1) : Math.ceil(length / 2);
+    const division = { open: Math.ceil(length / size) };
+    const parts: Part[] = Array.from({ length: division.open }, (_, part) => ({
+      indices: indices.slice(part * size, (part + 1) * size),
+      division,
+    })).reverse();
+    if (this.#isApart) this.#parts.unshift(...parts);
+    else this.#parts.push(...parts);
+  }
+
+  #tryLast({ indices }: Part): void {
+    this.#parts.unshift({ indices, hasFullTime: true });
   }
 
   #fails(index: number, cause: unknown): void {
@@ -156,7 +178,7 @@ class Search<In, Out> {
 
   /** Whom it may concern learns what was found: not where nothing passed, unless the batch was one item that ran twice. */
   #tell(): void {
-    if (!this.#hasPassed && !(this.#isApart && this.#how.runsApart && this.#run.size === 1)) return;
+    if (!this.#hasPassed && !(this.#isApart && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
     this.#how.blamed(this.#hung);
     for (const { index, error } of this.#found) this.#how.found(this.#run.calls.items[index]!, error);
@@ -341,7 +363,12 @@ export class Bisector<In, Out> {
   }
 
   /** Runs some of the items again, by their indices, in the turn that the batch has taken, and ends it. */
-  async runAgain(run: Run<In>, indices: readonly number[], isApart: boolean, isHung: boolean): Promise<Outcome> {
+  async runAgain(
+    run: Run<In>,
+    indices: readonly number[],
+    isApart: boolean,
+    limitMs: number | undefined,
+  ): Promise<Outcome> {
     const dispatcher = this.#dispatcher;
     const { calls: batch, weight, size } = run;
     const { length } = indices;
@@ -358,7 +385,6 @@ export class Bisector<In, Out> {
     const items = indices.map((index) => batch.items[index]!);
     const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
     try {
-      const limitMs = isHung ? this.#limitMs(length, isApart && this.runsApart) : undefined;
       const results = dispatcher.inOrder(
         await dispatcher.attempt(run, handle, items, batchRun, limitMs),
         items,
@@ -374,11 +400,10 @@ export class Bisector<In, Out> {
     }
   }
 
-  /** How long a part of a batch may take whose run never ended. One that is alone, and in nobody's way, has its full time. */
-  #limitMs(items: number, isFree: boolean): number | undefined {
+  /** How long a part of a batch may take whose run never ended. */
+  limitMs(items: number): number | undefined {
     const expectedMs = this.#cost.at(items);
-    if (expectedMs === 0 || (isFree && items === 1)) return undefined;
-    return Math.max(leastLimitMs, patience * expectedMs);
+    return expectedMs === 0 ? undefined : Math.max(leastLimitMs, patience * expectedMs);
   }
 
   /** A part of a batch costs what a batch of its size does. */

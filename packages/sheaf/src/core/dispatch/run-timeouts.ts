@@ -92,12 +92,18 @@ export class RunTimeouts {
     });
   }
 
-  #giveUp(run: Timed, runTimeoutMs: number): BatcherError {
+  #giveUp(run: Timed, limitMs: number): BatcherError {
+    const { runTimeoutMs } = this;
+    const { size, batchId } = run;
+    const isPart = limitMs < runTimeoutMs;
+    const message = isPart
+      ? `a batch ran longer than ${runTimeoutMs} ms (runTimeoutMs), and ${size} of its items, run again, took far longer than usual.`
+      : `a batch of ${size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was given up. ` +
+        "Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.";
     const error = new BatcherError(
       "RUN_TIMEOUT",
-      `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
-        "given up. Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.",
-      { runTimeoutMs, size: run.size, batchId: run.batchId },
+      `${this.#settings.name}: ${message}`,
+      isPart ? { size, batchId } : { runTimeoutMs, size, batchId },
     );
     this.#still.add(run);
     this.abandonedRuns++;
