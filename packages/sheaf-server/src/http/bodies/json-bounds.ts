@@ -5,7 +5,7 @@ export const deepest = 500;
 
 /**
  * The settings that bound a JSON body beside its bytes and its depth. Nothing else is counted: a key or an array costs
- * JSON.parse a microsecond, while other bytes cost it 10 to 30 ns each, whatever they hold (`npm run bench -- hostile-json`).
+ * JSON.parse a microsecond, while other bytes cost it 10 to 30 ns each, whatever they hold.
  */
 export interface JsonLimits {
   readonly maxJsonKeys: number;

@@ -3,7 +3,7 @@ import { readColumn, type Reader } from "./read.ts";
 import { headBytes, headerBytes, uninitialised, type Packed, type RowOwnership } from "./layout.ts";
 import { planSlots, scratchBytes, scratchWriter, tooLarge, writerOf } from "./write.ts";
 
-export { headBytes, largeRowBytes, type Packed, type RowOwnership } from "./layout.ts";
+export { headBytes, type Packed, type RowOwnership } from "./layout.ts";
 
 /** The most that a list may take beside its large rows. */
 const longestBytes = 2 ** 31;

@@ -149,7 +149,7 @@ export const sharesHeld = 1.25;
 /** A deadline of four full runs and more is met by eager dispatch, or by nothing: there full batches wait for slots. */
 export const looseRuns = 4;
 
-// Cores; the workloads have idle ones. The machine of `npm run bench -- cores` has two, which HTTP and runs share.
+// Cores; the workloads have idle ones. These were found on a simulated machine of two, which HTTP and runs share.
 /** A timer of less does not exist: a clock polls instead, which would take the cores that the hold is to save. */
 export const shortestHoldMs = 1;
 /** Where the fixed part takes less than this, the shortest hold would be longer by a third than what it may be at most. */
