@@ -1,8 +1,6 @@
-// `node scripts/record.mjs [surface] [size] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [size] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { declarationsFolder, publicDeclarations } from "./lib/declarations.mjs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
 import { packageNames, readMetadata, withMetadata } from "./lib/release/metadata.mjs";
@@ -10,11 +8,6 @@ import { coreSizes, withSizeTable } from "./lib/size.mjs";
 
 /** The files that each record writes, with their contents. */
 const records = {
-  surface: async () => {
-    rmSync(`${root}/${declarationsFolder}`, { recursive: true, force: true });
-    const texts = Object.entries(await publicDeclarations());
-    return Object.fromEntries(texts.map(([file, text]) => [`${declarationsFolder}/${file}`, text]));
-  },
   size: async () => ({
     "test/fixtures/size.json": asJson(await coreSizes()),
     "docs/stability.md": await withSizeTable(readFileSync(`${root}/docs/stability.md`, "utf8")),
@@ -33,7 +26,6 @@ const build = spawnSync(process.execPath, ["scripts/build.mjs"], { cwd: root, st
 if (build.status !== 0) process.exit(build.status ?? 1);
 for (const name of names.length > 0 ? names : Object.keys(records)) {
   for (const [file, content] of Object.entries(await records[name]())) {
-    mkdirSync(dirname(`${root}/${file}`), { recursive: true });
     writeFileSync(`${root}/${file}`, content);
     console.log(file);
   }

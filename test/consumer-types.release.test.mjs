@@ -1,5 +1,4 @@
-// A user's compiler, the oldest we promise and the current one, with the strictest options; `npm run prove -- packages`
-// does the same with the packed tarballs and the versions between.
+// A user's compiler, the oldest we promise and the current one, with the strictest options.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -32,7 +32,6 @@ export const floorPlan = {
   "packages/sheaf/src/adapters/nats/worker": [["."], ["others"]],
   "packages/sheaf/src/adapters/shared": [["postgres"], ["."], ["tokens"]],
   "packages/sheaf/src/node": [["."], ["pool"], ["command", "worker"], ["wire"], ["contract"]],
-  "packages/sheaf/src/node/command": [["check"], ["."]],
   "packages/sheaf/src/policies": [["auto"], ["."]],
   "packages/sheaf/src/tuning": [["."], ["scaling"], ["traffic"]],
   "packages/sheaf-server/src": [

@@ -60,13 +60,4 @@ export const commands: readonly Entry[] = [
     load: () =>
       import("./demo.ts").then(({ demo, demoCommand }) => ({ run: interruptible(demo), define: demoCommand })),
   },
-  {
-    name: "check-worker",
-    summary: "test a worker in any language against the worker protocol",
-    load: () =>
-      import("./check-worker.ts").then(({ checkWorker, checkWorkerCommand }) => ({
-        run: checkWorker,
-        define: checkWorkerCommand,
-      })),
-  },
 ];

@@ -10,4 +10,3 @@ export type { PipelineOptions, StageFunction } from "./pipeline.ts";
 export { workerCommand, type CommandExecutor } from "./worker-command.ts";
 export type { CommandOptions } from "./command/options.ts";
 export type { WorkerDeclaration } from "./command/declaration.ts";
-export { checkWorker, type CheckOptions, type WorkerCheck } from "./command/check/check-worker.ts";

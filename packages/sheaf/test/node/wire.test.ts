@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { FrameReader, frameOf } from "../../dist/node/wire/frame.js";
 import { encodedRow, type RowEncoder } from "../../dist/node/wire/encoded-rows.js";
 import type { Message } from "../../dist/node/wire/message.js";
-import { largeRowBytes, pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire/pack.js";
+import { largeRowBytes } from "../../dist/node/wire/layout.js";
+import { pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire/pack.js";
 
 const there = (values: readonly unknown[], ownership: RowOwnership = "own"): unknown[] =>
   unpack(transferable(pack(values)).packed, ownership);

@@ -3,7 +3,7 @@ import { PieceFiller, uninitialised, writePieces } from "../wire/pieces.ts";
 
 /*
  * A frame of the worker protocol: u32 bytes of the header, u32 bytes of the payload (little-endian), the header (JSON, an
- * object with a `type`), the payload. docs/reference/worker-protocol.md describes it.
+ * object with a `type`), the payload. protocol.md describes it.
  */
 
 export const maxHeaderBytes: number = 16 * 2 ** 20;

@@ -1,3 +1,0 @@
-module sheaf.example/worker
-
-go 1.21
