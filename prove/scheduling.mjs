@@ -216,7 +216,7 @@ async function lanes() {
         const options = { ...profile, arrivals, items: 4 * items, seed, maxQueueSize: 1e6 };
         const one = await simulate(options);
         const two = await simulate({ ...options, priorities: { bulk: 0.5 } });
-        p99.push(two.latencyMsByPriority.interactive.p99 / one.latencyMs.p99);
+        p99.push(two.byPriority.interactive.latencyMs.p99 / one.latencyMs.p99);
         floor.push((profile.cost(32) * (1 + 1 / profile.concurrency)) / one.latencyMs.p99);
         throughput.push(two.throughputPerS / one.throughputPerS);
       }

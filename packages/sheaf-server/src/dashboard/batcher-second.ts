@@ -13,6 +13,8 @@ export interface BatcherSecond {
   /** Items waiting and batches running at its end. */
   readonly queued: number;
   readonly inFlight: number;
+  /** Items of live calls and of bulk ones that went into a batch or were refused; null until both have come. */
+  readonly lanes: Readonly<Record<"live" | "bulk", LaneSecond>> | null;
   /** Items looked for in its result cache; null without one. */
   readonly cache: CacheFigures | null;
   /** Items in its batches. */
@@ -28,6 +30,9 @@ export interface BatcherSecond {
   readonly recent: readonly (readonly [number, string, number])[];
 }
 
+type LaneSecond = Pick<LanesStats["live"], "dispatched" | "rejected">;
+type LanesStats = NonNullable<BatcherStats["lanes"]>;
+
 /** Points a batch adds to the latency distribution at most. */
 const spreadOver = 8;
 const recentKept = 24;
@@ -39,6 +44,12 @@ function since(before: CacheFigures, { hits, misses, savedRuns }: CacheFigures):
   const from = hits < before.hits || misses < before.misses ? noFigures : before;
   return { hits: hits - from.hits, misses: misses - from.misses, savedRuns: savedRuns - from.savedRuns };
 }
+
+/** Items that had gone before the first look, or that came back from a batch, are none of this second. */
+const sinceLane = (before: LaneSecond | undefined, { dispatched, rejected }: LaneSecond): LaneSecond => ({
+  dispatched: Math.max(0, dispatched - (before?.dispatched ?? dispatched)),
+  rejected: Math.max(0, rejected - (before?.rejected ?? rejected)),
+});
 
 /** Gathers batch records, second by second. A record costs a microsecond or two, watched or not. */
 export class SecondsOf {
@@ -53,6 +64,7 @@ export class SecondsOf {
   #batchedItems = 0;
   #cacheBefore: CacheFigures = noFigures;
   #itemsBefore: BatcherStats["items"] | undefined;
+  #lanesBefore: BatcherStats["lanes"] = null;
 
   constructor(batcher: DashboardBatcher) {
     this.#end = batcher.subscribe((record) => this.#observe(record));
@@ -63,7 +75,7 @@ export class SecondsOf {
   }
 
   /** Ends the second: the figures since the last call. */
-  take({ items, queued, inFlight }: BatcherStats, cache?: CacheFigures): BatcherSecond {
+  take({ items, queued, inFlight, lanes }: BatcherStats, cache?: CacheFigures): BatcherSecond {
     const before = this.#itemsBefore;
     const latencyMs = this.#latencyMs;
     const second: BatcherSecond = {
@@ -75,6 +87,10 @@ export class SecondsOf {
           : { p50: latencyMs.quantile(0.5), p95: latencyMs.quantile(0.95), p99: latencyMs.quantile(0.99) },
       queued,
       inFlight,
+      lanes: lanes && {
+        live: sinceLane(this.#lanesBefore?.live, lanes.live),
+        bulk: sinceLane(this.#lanesBefore?.bulk, lanes.bulk),
+      },
       cache: cache === undefined ? null : since(this.#cacheBefore, cache),
       batchedItems: this.#batchedItems,
       sizes: [...this.#sizes],
@@ -84,6 +100,7 @@ export class SecondsOf {
       recent: this.#recent,
     };
     this.#itemsBefore = items;
+    this.#lanesBefore = lanes;
     this.#cacheBefore = cache === undefined ? noFigures : { ...cache };
     this.#reset();
     return second;

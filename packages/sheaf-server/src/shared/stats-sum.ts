@@ -3,6 +3,7 @@ import { createBatcher, type BatcherStats } from "sheaf";
 type Distribution = BatcherStats["runMs"];
 type RateLimitStats = NonNullable<BatcherStats["rateLimit"]>;
 type RateLimitFigures = RateLimitStats["runs"];
+type LanesStats = NonNullable<BatcherStats["lanes"]>;
 type SlotsNeeded = NonNullable<BatcherStats["slotsNeeded"]>;
 
 const none = createBatcher(() => []).stats();
@@ -36,7 +37,7 @@ export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, 
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, cost model, verdict and the limit believed are those of the busiest, an overload is the longest, and slots needed
+ * of the slowest, of each lane too, cost model, verdict and the limit believed are those of the busiest, an overload is the longest, and slots needed
  * add up.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
@@ -67,9 +68,21 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     slotsNeeded: sumOfSlots(parts.flatMap(({ slotsNeeded }) => slotsNeeded ?? [])),
     // The tenants of a server have counts of its own.
     tenants: null,
+    lanes: sumOfLanes(parts.flatMap(({ lanes }) => lanes ?? [])),
     cost: null,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
   };
+}
+
+function sumOfLanes(parts: readonly LanesStats[]): LanesStats | null {
+  if (parts.length === 0) return null;
+  const sum = (lane: keyof LanesStats): LanesStats["live"] => ({
+    queued: parts.reduce((total, part) => total + part[lane].queued, 0),
+    dispatched: parts.reduce((total, part) => total + part[lane].dispatched, 0),
+    rejected: parts.reduce((total, part) => total + part[lane].rejected, 0),
+    latencyMs: slowest(parts.map((part) => part[lane].latencyMs)),
+  });
+  return { live: sum("live"), bulk: { ...sum("bulk"), oldestMs: Math.max(...parts.map(({ bulk }) => bulk.oldestMs)) } };
 }
 
 function sumOfSlots(parts: readonly SlotsNeeded[]): SlotsNeeded | null {

@@ -7,7 +7,7 @@ import Fastify from "fastify";
 import { createBatcher } from "sheaf";
 import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
-import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
+import { doubling, gated, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { view } from "./viewer.js";
 import { closeBrowser, live, numberIn, open, pixelsTooWide, skip, tile, violations } from "./browser.js";
 
@@ -322,6 +322,31 @@ test(
     assert.equal(await other.locator("#tenants").isVisible(), false);
   },
 );
+
+test("live calls and bulk ones have a table where both come, and without bulk there is none", { skip }, async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 2 });
+  const page = await open(t, server.url);
+  await live(page);
+  const item = [1, 2, 3];
+  const ask = (inputs: unknown[], headers = {}): Promise<unknown> => server.post("/infer", { inputs }, headers);
+  const calls = [ask([item])];
+  await model.started;
+  await page.locator(`#queue[aria-label$="1 run at work"]`).waitFor();
+  assert.equal(await page.locator("#lanes").isVisible(), false);
+  calls.push(ask([item, item, item], { "x-sheaf-priority": "bulk" }));
+  const row = (name: string): Promise<string[]> =>
+    page.locator("#lanes-rows tr", { hasText: name }).locator("th, td").allTextContents();
+  await until(async () => (await row("Bulk"))[1] === "3");
+  const [, , oldest] = await row("Bulk");
+  assert.match(oldest!, /^[\d.]+ m?s$/);
+  assert.deepEqual((await row("Live")).slice(0, 3), ["Live calls", "0", "–"]);
+  assert.deepEqual(await violations(page), []);
+  model.release();
+  await Promise.all(calls);
+  await until(async () => (await row("Bulk")).slice(1, 3).join() === "0,–");
+  for (const name of ["Live", "Bulk"]) assert.match((await row(name)).at(-2)!, /^[\d.]+ m?s$/);
+});
 
 test("on a phone the playground comes before the figures", { skip }, async (t) => {
   const server = await serving(t, [slowTexts()]);

@@ -10,7 +10,7 @@ export interface MetricSample {
 export interface MetricFamily {
   readonly name: string;
   readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
+  readonly type: "counter" | "gauge" | "histogram" | "summary";
   readonly samples: readonly MetricSample[];
 }
 

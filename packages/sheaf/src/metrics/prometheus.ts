@@ -3,7 +3,7 @@ import type { RateLimitFigures } from "../core/contract/rate-limit.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
-import type { BatcherStats, CostEstimate } from "../core/contract/stats.ts";
+import type { BatcherStats, CostEstimate, LaneStats } from "../core/contract/stats.ts";
 
 /** The part of a batcher that the metrics read. */
 export type MeasuredBatcher = Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">;
@@ -31,8 +31,8 @@ interface Measured {
   readonly size: Buckets;
   readonly queueWait: Buckets;
   readonly run: Buckets;
-  /** By kind of limit, the most that was counted on it: a counter never goes back. */
-  readonly used: Record<LimitKind, number>;
+  /** The most that each count of something that may be taken back has been: a counter never goes back. */
+  readonly most: Map<string, number>;
   readonly end: () => void;
 }
 
@@ -83,8 +83,13 @@ function measure(batcher: MeasuredBatcher): Measured {
     queueWait.record(record.queueWaitMs.mean / 1000, record.size);
     run.record(record.runMs / 1000);
   });
-  const used = { runs: 0, items: 0, weight: 0 };
-  return { batcher, labels: { batcher: batcher.name }, size, queueWait, run, used, end };
+  return { batcher, labels: { batcher: batcher.name }, size, queueWait, run, most: new Map(), end };
+}
+
+function risen({ most }: Measured, of: string, value: number): number {
+  const risenTo = Math.max(most.get(of) ?? 0, value);
+  most.set(of, risenTo);
+  return risenTo;
 }
 
 type Row = Omit<MetricFamily, "samples"> & { readonly samples: Read };
@@ -116,6 +121,26 @@ const counts = (
   type: "counter",
   samples: ({ labels }, stats) =>
     Object.entries(of(stats)).map(([kind, value]) => ({ labels: { ...labels, [label]: kind }, value })),
+});
+
+/** Figures of live calls and of bulk ones, each with its kind in a label; without a sample until both have come. */
+const ofLanes = (
+  type: "counter" | "gauge" | "summary",
+  name: string,
+  help: string,
+  label: string | undefined,
+  of: (lane: LaneStats) => Readonly<Record<string, number>>,
+): Row => ({
+  name,
+  help,
+  type,
+  samples: (measured, { lanes }) =>
+    Object.entries(lanes ?? {}).flatMap(([lane, figures]: [string, LaneStats]) =>
+      Object.entries(of(figures)).map(([kind, value]) => ({
+        labels: { ...measured.labels, lane, ...(label !== undefined && { [label]: kind }) },
+        value: type === "counter" ? risen(measured, `${lane} ${kind}`, value) : value,
+      })),
+    ),
 });
 
 const histogram = (name: string, help: string, of: (measured: Measured) => Buckets): Row => ({
@@ -163,6 +188,26 @@ const table: readonly Row[] = [
   ),
   histogram("sheaf_run_seconds", "Dispatch to results of a batch.", ({ run }) => run),
   gauge("sheaf_queue_items", "Items waiting now.", ({ queued }) => queued),
+  ofLanes("gauge", "sheaf_lane_queue_items", "Items waiting now, by lane.", undefined, ({ queued }) => ({ queued })),
+  ofLanes(
+    "counter",
+    "sheaf_lane_items_total",
+    "Items that went into a batch or were refused, by lane.",
+    "outcome",
+    ({ dispatched, rejected }) => ({ dispatched, rejected }),
+  ),
+  ofLanes(
+    "summary",
+    "sheaf_lane_latency_seconds",
+    "Arrival to result in the last minute, by lane.",
+    "quantile",
+    ({ latencyMs: { p50, p99 } }) => ({ 0.5: p50 / 1000, 0.99: p99 / 1000 }),
+  ),
+  gauge(
+    "sheaf_bulk_oldest_seconds",
+    "Age of the oldest bulk item that waits; 0 without one.",
+    ({ lanes }) => lanes && lanes.bulk.oldestMs / 1000,
+  ),
   gauge(
     "sheaf_overload_seconds",
     "For how long standing overload has let the newest items go first; 0 without.",
@@ -244,7 +289,7 @@ const table: readonly Row[] = [
     "counter",
     "sheaf_rate_limit_used_total",
     "Runs, items and weight counted on the rate limit, by kind.",
-    ({ used }, measured, kind) => (measured.used[kind] = Math.max(measured.used[kind], used)),
+    ({ used }, measured, kind) => risen(measured, kind, used),
   ),
   gauge(
     "sheaf_rate_limit_share_ratio",

@@ -1,6 +1,6 @@
 import type { Priority } from "../core/contract/options.ts";
 import { priorities, type Lane } from "../core/contract/settings.ts";
-import { latencyOf, type SimulatedEnds, type SimulatedLatency } from "./simulation-result.ts";
+import { latencyOf, type SimulatedEnds, type SimulatedFigures, type SimulatedLatency } from "./simulation-result.ts";
 
 /** How each call of a simulation ended; a call is its number, from 0. */
 export class Outcomes {
@@ -50,11 +50,12 @@ export class Outcomes {
     );
   }
 
-  latencyByPriority(from: number): Partial<Record<Priority, SimulatedLatency>> {
-    const byPriority: Partial<Record<Priority, SimulatedLatency>> = {};
+  byPriority(from: number): Partial<Record<Priority, SimulatedFigures>> {
+    const byPriority: Partial<Record<Priority, SimulatedFigures>> = {};
     for (const [lane, priority] of priorities.entries()) {
+      const isOf = (call: number): boolean => this.#lane[call] === lane;
       if (this.#lane.subarray(0, this.#end.length).includes(lane))
-        byPriority[priority] = this.latency(from, (call) => this.#lane[call] === lane);
+        byPriority[priority] = { items: this.endsOf(from, isOf), latencyMs: this.latency(from, isOf) };
     }
     return byPriority;
   }

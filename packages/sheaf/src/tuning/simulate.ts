@@ -349,7 +349,7 @@ class Simulation {
     const outcomes = this.#outcomes;
     return {
       latencyMs: outcomes.latency(from),
-      latencyMsByPriority: outcomes.latencyByPriority(from),
+      byPriority: outcomes.byPriority(from),
       latencyMsByWeight: this.#latencyByWeight(from),
       tenants: this.#byTenant(from),
       throughputPerS: durationMs > 0 ? (1000 * outcomes.ends.ok) / durationMs : 0,

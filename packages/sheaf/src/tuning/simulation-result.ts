@@ -42,10 +42,14 @@ export interface SimulatedRun {
   readonly runMs: number;
 }
 
-/** Of the tenants of one name together, after the warm-up. */
-export interface SimulatedTenantFigures {
+/** Of some of the calls. */
+export interface SimulatedFigures {
   readonly items: SimulatedEnds;
   readonly latencyMs: SimulatedLatency;
+}
+
+/** Of the tenants of one name together, after the warm-up. */
+export interface SimulatedTenantFigures extends SimulatedFigures {
   /** By second of the call, the warm-up included. */
   readonly latencyMsBySecond: readonly SimulatedLatency[];
   /** By second of the call, the warm-up included. */
@@ -54,7 +58,8 @@ export interface SimulatedTenantFigures {
 
 export interface SimulationResult {
   readonly latencyMs: SimulatedLatency;
-  readonly latencyMsByPriority: Readonly<Partial<Record<Priority, SimulatedLatency>>>;
+  /** Of the priorities that came, after the warm-up. */
+  readonly byPriority: Readonly<Partial<Record<Priority, SimulatedFigures>>>;
   /** With `weights`: of the lighter half of all items, and of the others. */
   readonly latencyMsByWeight: { readonly lighter: SimulatedLatency; readonly heavier: SimulatedLatency } | undefined;
   /** Results per second, from the first call to the last answer. */

@@ -148,6 +148,53 @@ for (const [what, options] of [
   });
 }
 
+test("stats() tells live calls from bulk ones, once both have come", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2, maxQueueSize: 3 });
+  watchAll(batcher, [1, 2], bulk);
+  await clock.settle();
+  watchAll(batcher, [3, 4, 5, 6], bulk);
+  await clock.advanceAsync(30);
+  assert.equal(batcher.stats().lanes, null);
+  watchAll(batcher, [7, 8, 9, 10]);
+  const counts = (): unknown => {
+    const { live, bulk } = batcher.stats().lanes!;
+    const of = ({ queued, dispatched, rejected }: typeof live): number[] => [queued, dispatched, rejected];
+    return { live: of(live), bulk: of(bulk), oldestMs: bulk.oldestMs };
+  };
+  // Two were sent at once, and three of the other four had room.
+  assert.deepEqual(counts(), { live: [3, 0, 1], bulk: [3, 2, 1], oldestMs: 30 });
+  await runs[0]!.finish();
+  await clock.advanceAsync(5);
+  await runs[1]!.finish();
+  assert.deepEqual(counts(), { live: [0, 3, 1], bulk: [2, 3, 1], oldestMs: 35 });
+  const { lanes, latencyMs } = batcher.stats();
+  assert.deepEqual([lanes!.live.latencyMs.max, lanes!.bulk.latencyMs.max, latencyMs.max], [5, 30, 30]);
+});
+
+for (const [what, own] of [
+  ["with its own batch", [1, 2]],
+  ["that a live call joined", [1, 2, -1]],
+] as const) {
+  test(`the wait of a bulk item ${what} is none of a live call, though the two are equal`, async () => {
+    const { batcher, clock, runs, finishAll } = heldBatcher({
+      maxBatchSize: 1,
+      dedupeKey: (item) => Math.abs(item),
+    });
+    watchAll(batcher, [0], bulk);
+    watchAll(batcher, own.filter((item) => item > 0), bulk); // prettier-ignore
+    watchAll(batcher, own.filter((item) => item > 0), bulk); // prettier-ignore
+    await clock.advanceAsync(400);
+    watchAll(batcher, own.filter((item) => item < 0)); // prettier-ignore
+    await runs[0]!.finish();
+    await finishAll();
+    watchAll(batcher, [5]);
+    await finishAll();
+    const { live, bulk: behind } = batcher.stats().lanes!;
+    assert.ok(live.latencyMs.p99 <= 1, String(live.latencyMs.p99));
+    assert.equal(behind.latencyMs.max, 400);
+  });
+}
+
 test("an immediate item that its orderKey blocks does not end the holds of others", async () => {
   const { batcher, clock, batches, runs } = heldBatcher<string>({
     policy: fixedWindow(),

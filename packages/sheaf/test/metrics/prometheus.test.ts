@@ -28,6 +28,44 @@ test("counts items and batches at scrape time, without an observation per item",
     assert.ok(lines.includes(line), line);
 });
 
+test("lanes have figures of their own once both have come, and their counts never go back", async () => {
+  const clock = manualClock();
+  let refuse: (() => void) | undefined;
+  const batcher = createBatcher(
+    async (numbers: number[], context) => {
+      if (numbers[0] === 0 || refuse !== undefined) return numbers;
+      await new Promise<void>((resolve) => (refuse = resolve));
+      context.putBack();
+      throw Object.assign(new Error("429"), { retryAfterMs: 2000 });
+    },
+    { name: "lanes", clock, policy: greedy(), maxBatchSize: 2 },
+  );
+  const metrics = prometheusMetrics([batcher]);
+  const lines = (): string[] => metrics.text().split("\n");
+  await batcher(0);
+  assert.ok(!lines().some((line) => /_lane_|_bulk_/.test(line)));
+  const calls = batcher.many([1, 2, 3], { priority: "bulk" });
+  await clock.settle();
+  const two = 'sheaf_lane_items_total{batcher="lanes",lane="bulk",outcome="dispatched"} 2';
+  assert.ok(lines().includes(two));
+  refuse!();
+  await clock.advanceAsync(1000);
+  for (const line of [
+    two,
+    'sheaf_lane_items_total{batcher="lanes",lane="live",outcome="dispatched"} 1',
+    'sheaf_lane_items_total{batcher="lanes",lane="bulk",outcome="rejected"} 0',
+    'sheaf_lane_queue_items{batcher="lanes",lane="live"} 0',
+    'sheaf_lane_queue_items{batcher="lanes",lane="bulk"} 3',
+    "# TYPE sheaf_lane_latency_seconds summary",
+    'sheaf_lane_latency_seconds{batcher="lanes",lane="live",quantile="0.99"} 0',
+    'sheaf_bulk_oldest_seconds{batcher="lanes"} 1',
+  ])
+    assert.ok(lines().includes(line), line);
+  await clock.advanceAsync(2000);
+  await calls;
+  assert.ok(lines().includes(two.replace(/2$/, "3")));
+});
+
 test("a rate limit shows what is believed of it, what is left and used, and what refusals cost", async () => {
   const clock = manualClock();
   let refusals = 1;

@@ -127,14 +127,16 @@ test("noise keeps the mean run time, outliers raise it by their share", async ()
 });
 
 test("priorities are drawn by their shares, and immediate calls are faster than bulk", async () => {
-  const { latencyMsByPriority } = await simulate({
+  const { byPriority } = await simulate({
     ...gpu,
     arrivals: poisson(1500),
     priorities: { immediate: 0.1, bulk: 0.5 },
     items: 10_000,
   });
-  const { immediate, interactive, bulk } = latencyMsByPriority;
-  assert.ok(immediate!.mean < interactive!.mean && interactive!.mean < bulk!.mean);
+  const [immediate, interactive, bulk] = [byPriority.immediate!, byPriority.interactive!, byPriority.bulk!];
+  assert.ok(immediate.latencyMs.mean < interactive.latencyMs.mean);
+  assert.ok(interactive.latencyMs.mean < bulk.latencyMs.mean);
+  assert.deepEqual(Object.keys(byPriority), ["immediate", "interactive", "bulk"]);
 });
 
 test("auto beats greedy by half in a closed loop of 4: the callers do not lock into halves", async () => {

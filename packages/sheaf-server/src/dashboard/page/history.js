@@ -71,6 +71,14 @@ export class History {
       misses: sum(({ cache }) => cache?.misses ?? 0),
       savedRuns: sum(({ cache }) => cache?.savedRuns ?? 0),
       batchedItems: sum(({ batchedItems }) => batchedItems),
+      dispatched: {
+        live: sum(({ lanes }) => lanes?.live.dispatched ?? 0),
+        bulk: sum(({ lanes }) => lanes?.bulk.dispatched ?? 0),
+      },
+      refused: {
+        live: sum(({ lanes }) => lanes?.live.rejected ?? 0),
+        bulk: sum(({ lanes }) => lanes?.bulk.rejected ?? 0),
+      },
       reasons,
       sizeReasons,
       failures,

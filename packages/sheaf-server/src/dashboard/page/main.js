@@ -6,6 +6,7 @@ import {
   element,
   showAdvice,
   showAll,
+  showLanes,
   showLimits,
   showReasons,
   showRecent,
@@ -219,6 +220,7 @@ function show(/** @type {Tick} */ event) {
   const lastLoad = batcher.state === "ready" ? batcher.reason : undefined;
   showAdvice([shown.warning, lastLoad, ...batcher.stats.advice].filter((text) => text !== undefined));
   showWorkers(batcher, event);
+  showLanes(batcher, history);
   showTenants(event);
   showAll(/** @type {Hello} */ (hello).batchers, event, histories);
   playground.ticked();
@@ -227,6 +229,7 @@ function show(/** @type {Tick} */ event) {
 
 /** @param {import("./panels.js").Shown} shown @param {import("../batcher-second.ts").BatcherSecond} second @param {History} history */
 function drawCharts(shown, second, history) {
+  byId("latency-title").textContent = second.lanes === null ? "Latency" : "Latency, bulk included";
   const { error, timeout, rejected } = history.over(shownS);
   const isPerfect = error + timeout + rejected === 0;
   charts.throughput.set(

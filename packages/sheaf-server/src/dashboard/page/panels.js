@@ -28,7 +28,9 @@ export function showTiles(shown, { stats }, history, keptOut) {
   const minute = history.over(60);
   const size = minute.batches === 0 ? null : minute.batchedItems / minute.batches;
   const most = shown.maxBatchSize;
-  const latency = minute.ok === 0 || stats.latencyMs.max === 0 ? null : stats.latencyMs;
+  // Users and a backlog in one figure would say nothing.
+  const { latencyMs } = stats.lanes?.live ?? stats;
+  const latency = minute.ok === 0 || latencyMs.max === 0 ? null : latencyMs;
   const unanswered = [
     [minute.error, "failed"],
     [minute.timeout, "too late"],
@@ -46,7 +48,7 @@ export function showTiles(shown, { stats }, history, keptOut) {
     tile(
       "Latency p99",
       ...split(latency === null ? null : duration(latency.p99)),
-      latency === null ? "" : `half within ${duration(latency.p50)}`,
+      latency === null ? "" : `half within ${duration(latency.p50)}${stats.lanes === null ? "" : ", live calls"}`,
     ),
     tile(
       "Items in a run",
@@ -230,6 +232,25 @@ export function showTenants({ tenants }) {
     ),
   );
   byId("tenants-rows").replaceChildren(...rows);
+}
+
+/** Live calls and bulk ones, where both come. @param {BatcherTick} tick @param {History} history */
+export function showLanes({ stats: { lanes } }, history) {
+  byId("lanes").hidden = lanes === null;
+  if (lanes === null) return;
+  const { dispatched, refused, seconds } = history.over(60);
+  const row = (/** @type {"live" | "bulk"} */ lane, /** @type {string} */ name, oldestMs = 0) => {
+    const { queued, latencyMs } = lanes[lane];
+    const cells = [
+      count(queued),
+      oldestMs === 0 ? "–" : duration(oldestMs),
+      number(dispatched[lane] / seconds),
+      ...[latencyMs.p50, latencyMs.p99].map((ms) => (ms === 0 ? "–" : duration(ms))),
+      count(refused[lane]),
+    ];
+    return element("tr", {}, element("th", { scope: "row" }, name), ...cells.map((text) => element("td", {}, text)));
+  };
+  byId("lanes-rows").replaceChildren(row("live", "Live calls"), row("bulk", "Bulk", lanes.bulk.oldestMs));
 }
 
 /**

@@ -89,7 +89,7 @@ export interface SlotsNeeded {
  */
 export type ConcurrencyCause = "option" | "slots" | "start" | "demand" | "queue" | "probe" | "failure";
 
-/** Items of one tenant, or of several together. */
+/** Items of one tenant, of several together, or of a lane. */
 export interface TenantStats {
   /** Items waiting. */
   readonly queued: number;
@@ -105,6 +105,21 @@ export interface TenantsStats {
   readonly busiest: readonly (TenantStats & { readonly key: unknown; readonly share: number })[];
   /** All other tenants together. */
   readonly others: TenantStats;
+}
+
+/** Items of live calls (`immediate`, `interactive`), or of bulk ones. */
+export interface LaneStats extends TenantStats {
+  /** Arrival → settled. */
+  readonly latencyMs: Distribution;
+}
+
+/** Live calls apart from bulk ones: one p99 over users and a backlog says nothing. */
+export interface LanesStats {
+  readonly live: LaneStats;
+  readonly bulk: LaneStats & {
+    /** Age of its oldest waiting item; 0 where none waits. */
+    readonly oldestMs: number;
+  };
 }
 
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
@@ -142,6 +157,8 @@ export interface BatcherStats {
   readonly pause: { readonly leftMs: number; readonly why: string } | null;
   /** With `fairKey`; null without. */
   readonly tenants: TenantsStats | null;
+  /** Null until live and bulk items have come. */
+  readonly lanes: LanesStats | null;
   /** Arrival → dispatch, mean of each batch. */
   readonly queueWaitMs: Distribution;
   /** Dispatch → results. */

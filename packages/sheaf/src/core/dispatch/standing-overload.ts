@@ -102,8 +102,8 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { leavers, taken, bulkArrived, bulkRefused, bulkTaken } = this.#queue;
-    const arrived = this.#calls.arrived - bulkArrived - bulkRefused;
+    const { leavers, taken, bulkArrived, refused, bulkTaken } = this.#queue;
+    const arrived = this.#calls.arrived - bulkArrived - refused.bulk;
     const mark: Mark = { atMs: nowMs, arrived, served: taken - bulkTaken, left: leavers.count };
     const first = (this.#first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {

@@ -70,10 +70,13 @@ export class RollingHistogram {
     (this.#slices[0] ??= new Histogram(perOctave)).record(durationMs, times);
   }
 
-  distribution(nowMs: number): Distribution {
-    this.#advance(nowMs);
+  /** Of these durations and those of others. */
+  distribution(nowMs: number, ...others: RollingHistogram[]): Distribution {
     const all = new Histogram(perOctave);
-    for (const slice of this.#slices) if (slice) all.add(slice);
+    for (const rolling of [this, ...others]) {
+      rolling.#advance(nowMs);
+      for (const slice of rolling.#slices) if (slice) all.add(slice);
+    }
     return { p50: all.quantile(0.5), p95: all.quantile(0.95), p99: all.quantile(0.99), max: all.max };
   }
 

@@ -3,7 +3,7 @@ import { advise, batchesNeeded } from "./advice.ts";
 import { RollingHistogram } from "./histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
-import type { BatcherStats, Verdict } from "../contract/stats.ts";
+import type { BatcherStats, LaneStats, LanesStats, TenantStats, Verdict } from "../contract/stats.ts";
 import { describe } from "../../shared/describe.ts";
 import { warnOnce } from "../runtime/runtime.ts";
 
@@ -12,6 +12,12 @@ interface Limits {
   readonly maxBatchSize: number;
   readonly maxBatchWeight?: number | undefined;
   readonly price?: Price | undefined;
+}
+
+/** Arrival → settled, of live calls and of bulk ones. */
+export class LaneLatency {
+  readonly live: RollingHistogram = new RollingHistogram();
+  readonly bulk: RollingHistogram = new RollingHistogram();
 }
 
 /** Everything statistical, derived from batch records. */
@@ -62,7 +68,11 @@ export class Statistics {
       | "pause"
       | "tenants"
     >,
-    calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
+    calls: {
+      readonly tally: BatcherStats["items"];
+      readonly latencyMs: LaneLatency;
+      readonly lanes: { readonly live: TenantStats; readonly bulk: Omit<LanesStats["bulk"], "latencyMs"> };
+    },
     overload: BatcherStats["overload"] = null,
     slotsNeeded: BatcherStats["slotsNeeded"] = null,
   ): BatcherStats {
@@ -82,10 +92,16 @@ export class Statistics {
       cost: this.#costs(counts.bisectRuns),
       reasons: { ...this.#reasons },
     };
+    const { live, bulk } = calls.lanes;
+    const withLatency = <Lane extends TenantStats>(name: keyof LanesStats, lane: Lane): Lane & LaneStats => ({
+      ...lane,
+      latencyMs: calls.latencyMs[name].distribution(nowMs),
+    });
     return {
       ...counts,
       items: { ...calls.tally },
-      latencyMs: calls.latencyMs.distribution(nowMs),
+      latencyMs: calls.latencyMs.live.distribution(nowMs, calls.latencyMs.bulk),
+      lanes: isUsed(live) && isUsed(bulk) ? { live: withLatency("live", live), bulk: withLatency("bulk", bulk) } : null,
       ...derived,
       advice: advise(derived),
     };
@@ -100,6 +116,8 @@ export class Statistics {
     return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
   }
 }
+
+const isUsed = ({ queued, dispatched, rejected }: TenantStats): boolean => queued + dispatched + rejected > 0;
 
 /** One size only: no number of runs would show what a batch gains. */
 const nothingToBatch = (verdict: Verdict): Verdict => ({

@@ -85,7 +85,7 @@ export class Chunk<In = unknown> {
   refs: ItemRef<In>[] | undefined;
   /** True for a bulk entry that an item of a higher lane has lifted to it. */
   lifted: boolean[] | undefined;
-  /** Of entries that were taken from another lane than the interactive one: to put them back. */
+  /** Of entries that were taken from another lane than the interactive one, and of duplicates that are bulk. */
   lanes: Lane[] | undefined;
   /** How often an entry has come back from a batch that did not run. */
   putBacks: number[] | undefined;

@@ -216,7 +216,7 @@ export class Entrance<In, Out> {
   /** @throws {BatcherError} `QUEUE_FULL` */
   #refuse(items: number, { why, details }: Refusal, room: Room<In>, tenant: Account<In> | undefined): never {
     this.#calls.tally.rejected += items;
-    if (room.isBulk) this.#queue.bulkRefused += items;
+    this.#queue.refused[room.isBulk ? "bulk" : "live"] += items;
     if (tenant !== undefined) tenant.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
@@ -340,6 +340,7 @@ export class Entrance<In, Out> {
     duplicates.push(arrival.item, settler, arrivedAtMs);
     epoch.unsettled++;
     this.#note(duplicates, duplicates.count - 1, terms);
+    if (terms.lane === 2) (duplicates.lanes ??= [])[duplicates.count - 1] = 2;
     const { laneQueue } = ref.chunk;
     if (arrival.tenant !== undefined) this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
     if (laneQueue !== undefined && lane < laneQueue.lane) {

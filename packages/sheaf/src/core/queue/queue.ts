@@ -27,10 +27,11 @@ export class Queue<In> {
   maxSize: number;
   /** Counts every change of what waits, and where. */
   version = 0;
-  /** Bulk items so far, those that were refused, and those that have been taken. */
+  /** Bulk items so far, and those that have been taken. */
   bulkArrived = 0;
-  bulkRefused = 0;
   bulkTaken = 0;
+  /** Items refused for want of room or time. */
+  readonly refused: { live: number; bulk: number } = { live: 0, bulk: 0 };
   /** Items that have been taken as part of a batch. */
   taken = 0;
   /** Items that have left without running. */
@@ -84,6 +85,14 @@ export class Queue<In> {
   /** Waiting items of the bulk lane. */
   get bulkWaiting(): number {
     return this.#inLane[2];
+  }
+
+  /** Arrival of its oldest item; `Infinity` without one. */
+  get oldestBulkAtMs(): number {
+    let oldestAtMs = Infinity;
+    if (this.bulkWaiting > 0)
+      this.#everyGroup((group) => (oldestAtMs = Math.min(oldestAtMs, group.laneQueue(2).oldestAtMs())));
+    return oldestAtMs;
   }
 
   /** Items in a lane and the lanes above it. */

@@ -1,6 +1,7 @@
 import { reject, type Chunk } from "./chunk.ts";
 import type { Clock } from "../runtime/runtime.ts";
-import { RollingHistogram } from "../measure/histogram.ts";
+import type { LanesStats, TenantStats } from "../contract/stats.ts";
+import { LaneLatency } from "../measure/stats.ts";
 import type { Queue } from "./queue.ts";
 import type { Outcome } from "./cancellation.ts";
 
@@ -10,7 +11,7 @@ import type { Outcome } from "./cancellation.ts";
  */
 export class Settlement<In> {
   readonly tally: Record<Outcome, number>;
-  readonly latencyMs: RollingHistogram = new RollingHistogram();
+  readonly latencyMs: LaneLatency = new LaneLatency();
   readonly #clock: Clock;
   readonly #queue: Queue<In>;
 
@@ -25,13 +26,27 @@ export class Settlement<In> {
     return this.#queue.arrived + this.tally.rejected;
   }
 
+  get lanes(): { readonly live: TenantStats; readonly bulk: Omit<LanesStats["bulk"], "latencyMs"> } {
+    const { size, bulkWaiting, taken, bulkTaken, refused, oldestBulkAtMs } = this.#queue;
+    return {
+      live: { queued: size - bulkWaiting, dispatched: taken - bulkTaken, rejected: refused.live },
+      bulk: {
+        queued: bulkWaiting,
+        dispatched: bulkTaken,
+        rejected: refused.bulk,
+        oldestMs: Math.max(0, this.#clock.now() - oldestBulkAtMs),
+      },
+    };
+  }
+
   /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
   settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
     if (chunk.epochs !== undefined) {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
       return;
     }
-    const { settlers, arrivalsAtMs, count, refs } = chunk;
+    const { settlers, arrivalsAtMs, count, refs, lanes } = chunk;
+    const areAlike = arrivalsAtMs === undefined && lanes === undefined;
     let ok = 0;
     try {
       for (let i = 0; i < count; i++) {
@@ -46,12 +61,12 @@ export class Settlement<In> {
         ref?.leaveDedupe?.(ref);
         settlers[i] = undefined;
         ok++;
-        if (arrivalsAtMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsAtMs[i]!);
+        if (!areAlike) this.#took(chunk, i, nowMs);
         if (typeof settler === "function") settler(result);
         else settler.fulfil(result, chunk as Chunk, i, nowMs);
       }
     } finally {
-      if (arrivalsAtMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
+      if (areAlike && ok > 0) this.latencyMs.live.record(nowMs, nowMs - chunk.firstAtMs, ok);
       this.tally.ok += ok;
       chunk.live -= ok;
       chunk.epoch.settled(ok);
@@ -74,7 +89,7 @@ export class Settlement<In> {
     // Only now: a clock may call the batcher, and its caller can leave no more.
     const nowMs = endedAtMs ?? this.#clock.now();
     this.tally[outcome]++;
-    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
+    this.#took(chunk, index, nowMs);
     if (outcome !== "ok") reject(settler, value);
     else if (typeof settler === "function") settler(value);
     else settler.fulfil(value, chunk as Chunk, index, nowMs);
@@ -89,6 +104,11 @@ export class Settlement<In> {
     if (outcome === "ok" || ref?.order === undefined) return;
     for (const signal of [chunk.signals?.[index], ...(duplicates?.signals ?? [])])
       this.#queue.cancellation.holdBehind(ref, signal, value);
+  }
+
+  #took(chunk: Chunk<In>, index: number, nowMs: number): void {
+    const isBulk = chunk.lanes?.[index] === 2 || chunk.lifted?.[index] === true;
+    this.latencyMs[isBulk ? "bulk" : "live"].record(nowMs, nowMs - chunk.arrivedAtMs(index));
   }
 
   /** See `Cancellation`. */

@@ -51,6 +51,36 @@ test("a detailed result names its batch as the record of that batch does", { ski
   assert.equal(front.stats().batches, records.length);
 });
 
+for (const [whose, fairKey] of [
+  ["one tenant", undefined],
+  ["two", (item: number) => item % 2],
+] as const) {
+  // prettier-ignore
+  test(`figures of ${whose} tell live calls from bulk ones, once both have come`, { skip }, async () => {
+    const queue = rig.newQueue();
+    const gate = new Gate();
+    const front = await rig.frontEnd<number, number>(queue, { fairKey, maxQueueSize: 8 });
+    await rig.worker(queue, gate.run, { maxBatchSize: 4 });
+    await front.ready();
+    const bulk = [...Array(30).keys()].map((item) => front(item, { priority: "bulk" }));
+    const outcomes = Promise.allSettled(bulk);
+    await until(() => gate.entered.length > 0, "the worker is busy");
+    assert.equal(front.stats().lanes, null);
+    const live = front(1);
+    await until(() => (front.stats().lanes?.bulk.oldestMs ?? 0) > 0, "a bulk item has waited");
+    const { rejected } = front.stats().lanes!.bulk;
+    gate.open();
+    await live;
+    const refused = (await outcomes).filter(({ status }) => status === "rejected").length;
+    assert.ok(refused > 0);
+    const { lanes, latencyMs } = front.stats();
+    const of = ({ queued, dispatched, rejected }: Record<"queued" | "dispatched" | "rejected", number>): number[] => [queued, dispatched, rejected];
+    assert.deepEqual([of(lanes!.live), of(lanes!.bulk)], [[0, 1, 0], [0, 30 - refused, refused]]); // prettier-ignore
+    assert.equal(rejected, refused);
+    assert.equal(Math.max(lanes!.live.latencyMs.max, lanes!.bulk.latencyMs.max), latencyMs.max);
+  });
+}
+
 test("of a bisected batch a front end learns no cost: it sees parts of it", { skip }, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);

@@ -211,8 +211,16 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
     close,
     ready: () => calls.ready(),
     stats: () => {
-      const stats = calls.batches.stats(queued(), clock.now());
-      return turns === undefined ? stats : { ...stats, items: turns.stats().items };
+      const nowMs = clock.now();
+      const stats = calls.batches.stats(queued(), { queued: calls.bulk, oldestAtMs: calls.oldestBulkAtMs }, nowMs);
+      if (turns === undefined) return stats;
+      const { items, latencyMs, lanes } = turns.stats();
+      const oldestMs = Math.max(lanes?.bulk.oldestMs ?? 0, nowMs - calls.oldestBulkAtMs);
+      const withPublished = lanes && {
+        live: { ...lanes.live, queued: queued() - bulk() },
+        bulk: { ...lanes.bulk, queued: bulk(), oldestMs },
+      };
+      return { ...stats, items, latencyMs, lanes: withPublished };
     },
     subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribers.add(listener),
     capacity: { maxBatchSize, concurrency: Infinity },

@@ -157,12 +157,18 @@ export class PendingCalls {
     return this.#open.size;
   }
 
+  /** Arrival of the oldest bulk call without a result; `Infinity` without one. */
+  get oldestBulkAtMs(): number {
+    if (this.bulk > 0) for (const { lane, arrivedAtMs } of this.#open.values()) if (lane === "bulk") return arrivedAtMs;
+    return Infinity;
+  }
+
   /** @throws {BatcherError} `QUEUE_FULL` when so many items would probably be answered too late. */
   refuseLate(items: number, options: StartOptions): void {
     try {
       this.load.refuseLate(items, options);
     } catch (error) {
-      this.batches.tally.rejected += items;
+      this.batches.ended(options.priority ?? "interactive", "rejected", items);
       this.batches.arrived(items, options.timeoutMs);
       throw error;
     }
@@ -181,7 +187,10 @@ export class PendingCalls {
       try {
         call = this.#enter(item, options, { resolve, reject, admitted });
       } catch (error) {
-        this.batches.tally[options.signal?.aborted === true ? "aborted" : "rejected"]++;
+        this.batches.ended(
+          options.priority ?? "interactive",
+          options.signal?.aborted === true ? "aborted" : "rejected",
+        );
         admitted(error as Error);
         reject(error);
       }
@@ -329,7 +338,7 @@ export class PendingCalls {
     const latencyMs = nowMs - call.arrivedAtMs;
     const queueMs = Math.max(0, latencyMs - head.m);
     const batchId = this.batches.answered(head, queueMs, nowMs);
-    this.batches.latencyMs.record(nowMs, latencyMs);
+    this.batches.latencyMs[call.lane === "bulk" ? "bulk" : "live"].record(nowMs, latencyMs);
     if (head.e !== undefined) return this.#end(call, "error", errorFrom(head.e));
     let value: unknown;
     try {
@@ -452,7 +461,7 @@ export class PendingCalls {
     this.#publishes.forget(call);
     call.release();
     if (outcome === "ok") call.admitted?.();
-    this.batches.tally[outcome]++;
+    this.batches.ended(call.lane, outcome);
     return true;
   }
 

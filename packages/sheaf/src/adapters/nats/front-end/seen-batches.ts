@@ -1,7 +1,7 @@
-import { RollingHistogram } from "../../../core/measure/histogram.ts";
 import { Demand } from "../../../core/measure/demand.ts";
 import { LearnedCost } from "../../../core/measure/learned-cost.ts";
-import { Statistics, noReasons, Subscribers } from "../../../core/measure/stats.ts";
+import { LaneLatency, Statistics, noReasons, Subscribers } from "../../../core/measure/stats.ts";
+import type { Priority } from "../../../core/contract/options.ts";
 import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";
@@ -13,7 +13,9 @@ const remembered = 1024;
 /** A front end's view of the batches of its items, in the shape of every batcher's figures. */
 export class SeenBatches {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
-  readonly latencyMs: RollingHistogram = new RollingHistogram();
+  readonly latencyMs: LaneLatency = new LaneLatency();
+  /** Items answered and refused so far. */
+  readonly #lanes = { live: { dispatched: 0, rejected: 0 }, bulk: { dispatched: 0, rejected: 0 } };
   readonly subscribers: Subscribers;
   /** The number of each batch here, by its worker and its number there. */
   readonly #seen: Map<string, number> = new Map();
@@ -38,6 +40,14 @@ export class SeenBatches {
   arrived(calls: number, timeoutMs: number): void {
     this.#calls.arrived += calls;
     this.#demand.due(timeoutMs);
+  }
+
+  /** A call has ended. */
+  ended(lane: Priority, outcome: Outcome, items: number = 1): void {
+    this.tally[outcome] += items;
+    const counts = this.#lanes[lane === "bulk" ? "bulk" : "live"];
+    if (outcome === "rejected") counts.rejected += items;
+    else if (outcome !== "aborted") counts.dispatched += items;
   }
 
   /** One item of a batch has been answered. @returns the number of the batch here; 0 where there was none. */
@@ -72,7 +82,8 @@ export class SeenBatches {
     return batchId;
   }
 
-  stats(queued: number, nowMs: number): BatcherStats {
+  /** `queued`: calls without a result, in all and of bulk, of which the oldest came then. */
+  stats(queued: number, bulk: { readonly queued: number; readonly oldestAtMs: number }, nowMs: number): BatcherStats {
     const counts = {
       name: this.#name,
       queued,
@@ -86,6 +97,11 @@ export class SeenBatches {
       tenants: null,
     };
     const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#cost, this.#maxBatchSize);
-    return this.#statistics.snapshot(nowMs, counts, this, null, slotsNeeded);
+    const lanes = {
+      live: { queued: queued - bulk.queued, ...this.#lanes.live },
+      bulk: { queued: bulk.queued, ...this.#lanes.bulk, oldestMs: Math.max(0, nowMs - bulk.oldestAtMs) },
+    };
+    const { tally, latencyMs } = this;
+    return this.#statistics.snapshot(nowMs, counts, { tally, latencyMs, lanes }, null, slotsNeeded);
   }
 }
