@@ -395,6 +395,16 @@ test("a bisected batch is recorded once, at its last result: what failed, what w
   assert.equal(batcher.stats().runMs.max, runMs);
 });
 
+test("what a searched batch waits for the turns of others is not its run time", async () => {
+  const { batcher, clock, records, runs } = table((row) => row === 7, { maxBatchSize: 32, concurrency: 1 });
+  watchAll(batcher, numbers(320));
+  await clock.advanceAsync(20_000);
+  const ofRuns = records.reduce((sum, { runMs }) => sum + runMs, 0);
+  assert.equal(records.length, 10);
+  const rows = 320 + 2 * (16 + 8 + 4 + 2 + 1);
+  assert.ok(Math.abs(ofRuns - (50 * runs() + rows / 10)) < 0.001, `${ofRuns}`);
+});
+
 test("where no item passes, the record says error, with the runs that were spent and their time", async () => {
   const { batcher, clock, records, runs } = table(() => true);
   watchAll(batcher, numbers(4));

@@ -130,7 +130,8 @@ export class Dispatcher<In, Out> {
     }
     const turn = this.#turns.wait(run);
     this.freed(nowMs);
-    return turn;
+    await turn;
+    run.searchWaitMs += this.#settings.clock.now() - nowMs;
   }
 
   /** A part of the batch has ended. */
@@ -342,6 +343,7 @@ export class Dispatcher<In, Out> {
     }
     await bisector.bisect(run, error, hung);
     nowMs = this.#settings.clock.now();
+    run.runMs = nowMs - run.startedAtMs - run.searchWaitMs;
     const isRefused = run.isPutBack;
     const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
     // Items are to blame where the search told them from others.

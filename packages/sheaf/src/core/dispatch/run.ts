@@ -54,6 +54,8 @@ export class Run<In> extends BaseRunHandle implements Timed {
   failedItems = 0;
   /** Runs of a part of it. */
   extraRuns = 0;
+  /** How long its parts have waited for a slot. */
+  searchWaitMs = 0;
   /** The weight that `rateLimit` counted for the part of it that runs now. */
   counted: number;
   timer: Timed["timer"];
