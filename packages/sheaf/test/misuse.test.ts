@@ -85,6 +85,15 @@ test("the message of a wrong option shows the value as one would write it", () =
   assert.throws(() => createBatcher(echo, { concurrency: null as never }), { message: /got null/ });
 });
 
+test("a policy or concurrency by a word is refused with what there is", () => {
+  assert.throws(() => createBatcher(echo, { policy: "fifo" as never }), {
+    message: 'policy must be auto(), fixedWindow(), adaptive(), greedy() or an object with decide(view), got "fifo"',
+  });
+  assert.throws(() => createBatcher(echo, { concurrency: "auto" as never }), {
+    message: 'concurrency must be an integer >= 1 (if it is left out, it is learned), got "auto"',
+  });
+});
+
 for (const [what, value] of [
   ["a BigInt", 10n],
   ["a symbol", Symbol("size")],

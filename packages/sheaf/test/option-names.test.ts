@@ -6,7 +6,7 @@ import { natsFrontEnd, natsWorker } from "../dist/adapters/nats/index.js";
 import { insertBatcher, lookupBatcher, upsertBatcher } from "../dist/adapters/postgres/index.js";
 import { pgvectorStore, qdrantStore } from "../dist/adapters/vector-store/index.js";
 import { describe } from "../dist/internal/index.js";
-import { createBatcher } from "../dist/index.js";
+import { adaptive, auto, createBatcher, fixedWindow, greedy } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
 
 const run = (items: number[]): number[] => items;
@@ -45,6 +45,28 @@ test("an option of an option, of workers and of a pipeline is checked by the sam
   assert.throws(() => made({ price: { perRun: -1 } }), /price\.perRun must be a number >= 0, got -1/);
   assert.throws(() => workerThread(url, { instance: 2 } as never), /unknown option instance; did you mean instances\?/);
   assert.throws(() => pipeline({ executor: run, befor: run } as never), /unknown option befor; did you mean before\?/);
+});
+
+test("a policy refuses what it does not take, with the option that was meant", () => {
+  for (const [make, message] of [
+    [() => auto({ latencyBudget: 5 } as object), /^unknown option latencyBudget; did you mean latencyBudgetMs\?$/],
+    [() => auto(5 as never), /^options must be an object, got 5$/],
+    [() => adaptive({ targetLatency: 5 } as object), /^unknown option targetLatency; did you mean targetLatencyMs\?$/],
+    [() => fixedWindow({ wait: 5 } as object), /^unknown option wait; there is only trigger$/],
+    [() => greedy({ x: 1 } as never), /^unknown option x; there are none$/],
+  ] as const) {
+    assert.throws(make, { name: "TypeError", message });
+  }
+});
+
+test("close and drain refuse what they do not take, and go on taking calls", async () => {
+  const batcher = createBatcher(run);
+  const close = batcher.close as (options: object) => Promise<void>;
+  const drain = batcher.drain as (options: object) => Promise<void>;
+  await assert.rejects(close({ timeoutMs: 5 }), /^TypeError: unknown option timeoutMs; there is only graceMs$/);
+  await assert.rejects(close(5 as never), /^TypeError: options must be an object, got 5$/);
+  await assert.rejects(drain({ timeoutMs: 5 }), /^TypeError: unknown option timeoutMs; there are none$/);
+  assert.equal(await batcher(1), 1);
 });
 
 test("an adapter refuses an unknown option with the one that was meant", async () => {
@@ -89,6 +111,7 @@ test("what was got is shown briefly, as it would be written in the source", () =
     [{}, "an object"],
     [Object.create(null), "an object"],
     [new Map(), "an object (Map)"],
+    [(function* () {})(), "an object (Generator)"],
     [[1, 2], "an array of 2"],
     [run, "a function"],
     [Symbol("s"), "Symbol(s)"],

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { checkNames, closeChecks, withOptions, type Closing } from "sheaf/internal";
 import { dashboardPlugin, pageEventsPath, publicPagePaths } from "../dashboard/plugin.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { answerProblems, listen, openApp } from "../http/app.ts";
@@ -61,7 +62,10 @@ export interface SheafProxy {
  * A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it, every other route goes
  * through. Requests of different keys, models or parameters never share one. Nothing listens before `listen()`.
  */
-export async function createProxy({ upstream, settings: given }: ProxyOptions): Promise<SheafProxy> {
+export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
+  checkNames(options, { upstream: true, settings: true });
+  const { upstream, settings: given = {} } = options;
+  checkNames(given, defaultSettings, "settings");
   const settings = { ...defaultSettings, ...proxyDefaults, ...given };
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
@@ -101,10 +105,10 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   return {
     app,
     listen: () => listen(app, settings),
-    close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
+    close: withOptions(closeChecks, async ({ graceMs = settings.shutdownGraceMs }: Closing) => {
       const [isComplete] = await Promise.all([keyBatchers.close(graceMs), passing!.left(graceMs)]);
       await closeApp(app, replies, graceMs);
       return isComplete;
-    },
+    }),
   };
 }

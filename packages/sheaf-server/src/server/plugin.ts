@@ -12,7 +12,7 @@ import { logModel } from "./observe/model-log.ts";
 import { ServedModel } from "./models/served-model.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
-import { checkSome, Models } from "./models/models.ts";
+import { checkServed, Models } from "./models/models.ts";
 import { repositoryPaths, repositoryRoutes } from "./protocols/kserve/repository.ts";
 import { kserveRoutes } from "./protocols/kserve/routes.ts";
 import { pageEventsPath, publicPagePaths } from "../dashboard/plugin.ts";
@@ -86,7 +86,7 @@ export async function serveHttp(
   { requests, callers }: SharedParts,
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
-  if (!(options.models instanceof Models)) checkSome(options.models);
+  if (!(options.models instanceof Models)) checkServed(options.models, options.settings);
   const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
   takeJsonAsBytes(app);
   showSchemasOnly(app);

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { checkNames, closeChecks, withOptions, type Closing } from "sheaf/internal";
 import { listen, openApp } from "../http/app.ts";
 import { closeApp } from "../http/lifecycle/close-app.ts";
 import { answerUnknownRoutes } from "../http/unknown-routes.ts";
@@ -6,7 +7,7 @@ import { documentRoutes } from "./protocols/openapi.ts";
 import type { ModelEntry } from "../settings/config.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
-import { checkSome, type Models } from "./models/models.ts";
+import { checkServed, type Models } from "./models/models.ts";
 import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openModels, serveHttp } from "./plugin.ts";
@@ -71,7 +72,8 @@ export interface RunningServer extends SheafServer {
 
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
-  checkSome(options.models);
+  checkNames(options, { models: true, settings: true });
+  checkServed(options.models, options.settings);
   return serverOn(openApp({ ...defaultSettings, ...options.settings }), options);
 }
 
@@ -112,7 +114,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
     },
     listen: () => listen(app, settings),
     ready: () => models.ready(),
-    close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
+    close: withOptions(closeChecks, async ({ graceMs = settings.shutdownGraceMs }: Closing) => {
       try {
         const isComplete = await models.close(graceMs);
         await closeApp(app, replies, graceMs);
@@ -121,6 +123,6 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
         // Last: a NATS server that hangs keeps this waiting, and no client of ours.
         await fleet?.leave();
       }
-    },
+    }),
   };
 }

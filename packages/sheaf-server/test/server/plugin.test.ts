@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { once } from "node:events";
 import { connect, constants, type ClientHttp2Stream } from "node:http2";
 import Fastify, { type FastifyPluginAsync } from "fastify";
-import { sheafPlugin, type SheafPluginOptions } from "../../dist/index.js";
+import { createProxy, createServer, sheafPlugin, type SheafPluginOptions } from "../../dist/index.js";
 import { doubling, gated } from "./serving.js";
 
 test("an app of your own registers the routes, keeps its own, and drains the models when it closes", async (t) => {
@@ -66,8 +66,29 @@ test("over HTTP/2 a cancelled request is cancelled, and the others of its connec
   assert.match((await app.inject("/metrics")).body, /sheaf_items_total\{batcher="gated",outcome="aborted"\} 1/);
 });
 
-test("no model, and two models of one name, are refused", async () => {
+test("no model, two models of one name, what is no model, and unknown options are refused", async () => {
   await assert.rejects(async () => Fastify().register(sheafPlugin, { models: [] }), /at least one model/);
+  for (const [options, message] of [
+    [
+      { models: [{ name: "m", run: (items: unknown[]) => items }] },
+      /^models\[0\]\.input\.kind must be "text" or .*, got undefined$/,
+    ],
+    [{ models: [{ ...doubling(), run: 5 }] }, /^models\[0\]\.run must be a batch function or an executor, got 5$/],
+    [{ models: doubling() }, /^models must be an array, got an object$/],
+    [{ models: [doubling()], setings: {} }, /^unknown option setings; did you mean settings\?$/],
+    [
+      { models: [doubling()], settings: { maxBatchsize: 3 } },
+      /^unknown option settings\.maxBatchsize; did you mean settings\.maxBatchSize\?$/,
+    ],
+    [
+      { models: [{ ...doubling(), settings: { worker: 3 } }] },
+      /^unknown option models\[0\]\.settings\.worker; did you mean .*workers\?$/,
+    ],
+  ] as const)
+    // prettier-ignore
+    await assert.rejects(createServer(options as never), { message });
+  const proxy = { upstream: "http://localhost:1/v1", settings: { maxBatchsize: 3 } };
+  await assert.rejects(createProxy(proxy as never), /did you mean settings\.maxBatchSize\?/);
   await assert.rejects(
     async () => Fastify().register(sheafPlugin, { models: [doubling(), doubling()] }),
     /Two models are named double/,

@@ -25,6 +25,7 @@ import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
 import { callable } from "./wrap-batcher.ts";
 import type { Policy } from "../policies/policy.ts";
+import { closeChecks, withOptions, type Closing } from "../shared/checks.ts";
 
 /**
  * Like `createBatcher`, with the default policy as an argument: the core itself has none. `stallWarningMs` is Infinity for
@@ -110,8 +111,8 @@ export function assembleBatcher<In, Out>(
     settle,
     map,
     flush: () => lifecycle.flush(),
-    drain: () => lifecycle.drain(),
-    close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}) => lifecycle.close(graceMs),
+    drain: withOptions({}, () => lifecycle.drain()),
+    close: withOptions(closeChecks, ({ graceMs }: Closing) => lifecycle.close(graceMs)),
     ready: () =>
       admission.refusal?.isPassing === true ? Promise.reject(admission.refusal.error) : lifecycle.readiness,
     stats: () => {

@@ -7,5 +7,17 @@ export { mapOver } from "../core/calls/map.ts";
 export { AbortListeners } from "../core/queue/cancellation.ts";
 // The wording of errors: one text in both packages.
 export { canonicalJson } from "../shared/canonical-json.ts";
-export { editsBetween, nearestOf } from "../shared/checks.ts";
+export {
+  check,
+  checkNames,
+  checkOptions,
+  checkText,
+  closeChecks,
+  editsBetween,
+  hasMethods,
+  nearestOf,
+  oneOf,
+  withOptions,
+  type Closing,
+} from "../shared/checks.ts";
 export { describe } from "../shared/describe.ts";

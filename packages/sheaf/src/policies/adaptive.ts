@@ -1,5 +1,5 @@
 import type { CostModel } from "./cost-model.ts";
-import { checkCount, checkSpan } from "../shared/checks.ts";
+import { checkCount, checkOptions, checkSpan } from "../shared/checks.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see adaptive */
@@ -22,9 +22,9 @@ export interface AdaptiveOptions {
  * batch holds) grows both; p99 of run time over the target shrinks both; a quiet spell shrinks the window.
  * Prefer `auto()`, which needs no target; this one is for a limit on run time that must be kept.
  */
-export function adaptive({ targetLatencyMs = 100, hysteresis = 3 }: AdaptiveOptions = {}): Policy {
-  checkSpan("targetLatencyMs", targetLatencyMs);
-  checkCount("hysteresis", hysteresis);
+export function adaptive(options: AdaptiveOptions = {}): Policy {
+  checkOptions(options, { targetLatencyMs: checkSpan, hysteresis: checkCount });
+  const { targetLatencyMs = 100, hysteresis = 3 } = options;
   return new Adaptive(targetLatencyMs, hysteresis);
 }
 

@@ -1,4 +1,4 @@
-import { oneOf } from "../shared/checks.ts";
+import { checkOptions, oneOf } from "../shared/checks.ts";
 import type { Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see fixedWindow */
@@ -13,8 +13,9 @@ export interface FixedWindowOptions {
  * - *time*: every maxWaitMs all that waits goes, in ⌈n / maxBatchSize⌉ batches; a full batch does not go early;
  * - *size*: only a full batch (or maxWaitMs after the first item, if maxWaitMs is given).
  */
-export function fixedWindow({ trigger = "hybrid" }: FixedWindowOptions = {}): Policy {
-  oneOf("hybrid", "size", "time")("trigger", trigger);
+export function fixedWindow(options: FixedWindowOptions = {}): Policy {
+  checkOptions(options, { trigger: oneOf("hybrid", "size", "time") });
+  const { trigger = "hybrid" } = options;
   // The time trigger lets everything go that had arrived when a window ended, however many batches that makes.
   let releasedAtMs = -Infinity;
   const decide = (view: QueueView): Decision => {

@@ -24,6 +24,18 @@ export function checkOptions(options: unknown, checks: Readonly<Record<string, C
   }
 }
 
+/** A method with these options: it rejects for a wrong or unknown one. */
+export const withOptions =
+  <Options extends object, T>(checks: Readonly<Record<string, Check>>, method: (options: Options) => Promise<T>) =>
+  (options: Options = {} as Options): Promise<T> => {
+    try {
+      checkOptions(options, checks);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return method(options);
+  };
+
 /** @throws {TypeError} for a name that is not in `known`, with the nearest one that is. */
 export function checkNames(options: object, known: object, path: string = ""): void {
   for (const name of Object.keys(options)) {
@@ -42,7 +54,8 @@ export function nearestOf(name: string, known: readonly string[], at: string = "
     const edits = isStart ? 1 : editsBetween(name.slice(0, 60).toLowerCase(), candidate.toLowerCase());
     if (edits < fewest) [nearest, fewest] = [candidate, edits];
   }
-  return nearest === "" ? `there are ${known.join(", ")}` : `did you mean ${at}${nearest}?`;
+  if (nearest !== "") return `did you mean ${at}${nearest}?`;
+  return known.length === 1 ? `there is only ${known[0]}` : `there are ${known.join(", ") || "none"}`;
 }
 
 /** Levenshtein's distance. */
@@ -87,6 +100,13 @@ export const checkSpan: Check = numberThat("of milliseconds > 0", (value) => val
 export const checkShare: Check = numberThat("> 0 and <= 1", (value) => value > 0 && value <= 1);
 
 export const checkNotNegative: Check = numberThat(">= 0", (value) => value >= 0);
+
+/** The options of every `close`. */
+export interface Closing {
+  readonly graceMs?: number | undefined;
+}
+
+export const closeChecks: Readonly<Record<keyof Closing, Check>> = { graceMs: checkNotNegative };
 
 export function checkFunction(name: string, value: unknown): void {
   check(typeof value === "function", name, "a function", value, TypeError);

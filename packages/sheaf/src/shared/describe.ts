@@ -10,9 +10,13 @@ export function describe(value: unknown): string {
   if (typeof value === "function") return "a function";
   if (typeof value !== "object" || value === null) return String(value);
   if (Array.isArray(value)) return `an array of ${value.length}`;
-  const name = value.constructor?.name ?? "Object";
+  // A generator's constructor has no name.
+  const name = value.constructor?.name || Object.prototype.toString.call(value).slice(8, -1);
   return name === "Object" ? "an object" : `an object (${name})`;
 }
+
+export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 
 /** A property of anything that was thrown; undefined where it has none, or where reading it throws. */
 export function propertyOf(thrown: unknown, name: string): unknown {

@@ -77,6 +77,37 @@ for (const [what, result] of [
   });
 }
 
+test("a list of promises is refused by name, early or at the end, and one that fails later does not end the process", async () => {
+  const { batcher, runs, clock } = heldBatcher<unknown>();
+  const lists = [
+    () => [1, Promise.reject(new Error("later"))],
+    () => [{ then: () => assert.fail("started") }, 2],
+    () => new Map<number, unknown>([[1, 10], [2, Promise.resolve(20)]]), // prettier-ignore
+  ];
+  for (const [index, list] of lists.entries()) {
+    const calls = watchAll(batcher, [1, 2]);
+    await clock.settle();
+    assert.throws(() => runs[index]!.context.answer(0, Promise.resolve(1)), /the result is a promise; await it first/);
+    await runs[index]!.finish(list() as never);
+    for (const { reason } of calls) {
+      assert.ok(reason instanceof TypeError);
+      assert.match(
+        reason.message,
+        /returned promises in place of results\. Await them inside it, as with Promise\.all/,
+      );
+    }
+  }
+});
+
+test("a generator function is refused with what a batch function may return", async () => {
+  const batcher = createBatcher(function* (items: number[]) {
+    yield* items;
+  } as never);
+  await assert.rejects(batcher(1 as never), {
+    message: /must return an array with one result per item, or a Map of results by key, got an object \(Generator\)$/,
+  });
+});
+
 test("typed arrays and array-likes are fine results", async () => {
   for (const results of [new Float64Array([1.5, 2.5]), { length: 2, 0: 1.5, 1: 2.5 }]) {
     const { batcher, runs, clock } = heldBatcher();

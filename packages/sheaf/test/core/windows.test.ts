@@ -255,9 +255,10 @@ for (const part of ["decide", "arrived", "observe"] as const) {
   });
 }
 
-test("a policy that answers nonsense never hangs a call", async (t) => {
-  t.mock.method(console, "warn", () => {});
-  for (const answer of [undefined, null, {}, "now", 7, { run: "2" }]) {
+test("a policy that answers nonsense falls back to greedy, with one warning that shows the answer", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  for (const answer of [undefined, null, {}, "now", 7, { run: "2" }, { askAgainAt: 5 }]) {
+    warn.mock.resetCalls();
     const { batcher, finishAll } = heldBatcher({ policy: { name: "nonsense", decide: () => answer as never } });
     const calls = watchAll(batcher, numbers(3));
     await finishAll();
@@ -265,6 +266,8 @@ test("a policy that answers nonsense never hangs a call", async (t) => {
       calls.every(({ status }) => status === "fulfilled"),
       JSON.stringify(answer),
     );
+    assert.equal(warn.mock.callCount(), 1);
+    assert.match(String(warn.mock.calls[0]!.arguments[1]), /decide's result must be \{ run: number \}.*, got /);
   }
 });
 

@@ -71,6 +71,12 @@ held("Promise.all(texts.map(embed)) compiles and keeps the result type", () => {
   expectTypeOf(all).toEqualTypeOf<Promise<number[]>>();
 });
 
+held("promises are no results: they are refused", () => {
+  const each = createBatcher((texts: string[]) => texts.map(async (text) => text.length));
+  expectTypeOf(each("a")).toEqualTypeOf<Promise<never>>();
+  expectTypeOf(createBatcher((_: string[]): any[] => [])("a")).toEqualTypeOf<Promise<any>>();
+});
+
 held("a Map of results makes the result possibly undefined, unless a missing one is an error", () => {
   const rows = (_: number[]): Map<number, Date> => new Map();
   expectTypeOf(createBatcher(rows)).toEqualTypeOf<Batcher<number, Date | undefined>>();

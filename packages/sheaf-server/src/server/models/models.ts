@@ -1,4 +1,6 @@
-import type { Settings } from "../../settings/settings.ts";
+import { check, checkNames, checkText, hasMethods, oneOf } from "sheaf/internal";
+import type { ModelInput, ModelOutput } from "../../runners/contract/model-spec.ts";
+import { defaultSettings, type Settings } from "../../settings/settings.ts";
 import { Deployment, type LearnModel, type ModelSource, type OpenModel } from "./deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { ServedModel } from "./served-model.ts";
@@ -21,9 +23,23 @@ export interface Repository {
   unloaded(): Promise<string[]>;
 }
 
-/** @throws {TypeError} there is none to serve. */
-export function checkSome(models: readonly unknown[]): void {
+const inputKinds = ["text", "text-pair", "floats", "tensors", "json"] satisfies ModelInput["kind"][];
+const outputKinds = ["text", "vector", "labels", "score", "tensors", "json"] satisfies ModelOutput["kind"][];
+
+/** @throws {TypeError | RangeError} there is none to serve, one is no definition, or a setting is unknown. */
+export function checkServed(models: readonly ModelDefinition[], settings: Partial<Settings> = {}): void {
+  checkNames(settings, defaultSettings, "settings");
+  check(Array.isArray(models), "models", "an array", models, TypeError);
   if (models.length === 0) throw new TypeError("A server needs at least one model.");
+  for (const [index, { name, input, output, run, settings: own = {} }] of models.entries()) {
+    const at = `models[${index}].`;
+    checkText(`${at}name`, name);
+    oneOf(...inputKinds)(`${at}input.kind`, input?.kind);
+    oneOf(...outputKinds)(`${at}output.kind`, output?.kind);
+    checkNames(own, defaultSettings, `${at}settings`);
+    const runs = typeof run === "function" || hasMethods(run, "run");
+    check(runs, `${at}run`, "a batch function or an executor", run, TypeError);
+  }
 }
 
 /** The models of a server, in the order they were named, and whether it takes requests. */

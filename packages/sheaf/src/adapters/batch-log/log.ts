@@ -1,4 +1,12 @@
-import { checkCount, checkOptions, numberThat, type Check } from "../../shared/checks.ts";
+import {
+  checkCount,
+  checkOptions,
+  closeChecks,
+  numberThat,
+  withOptions,
+  type Check,
+  type Closing,
+} from "../../shared/checks.ts";
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/contract/batcher.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
@@ -171,13 +179,13 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
       await write.flush();
       await settled();
     },
-    async close({ graceMs = 5000 } = {}) {
+    close: withOptions(closeChecks, async ({ graceMs = 5000 }: Closing) => {
       for (const end of watches) end();
       watches.clear();
       await write.close({ graceMs });
       await settled();
       return { ...tally };
-    },
+    }),
     stats: () => ({ ...tally }),
   };
   return log;

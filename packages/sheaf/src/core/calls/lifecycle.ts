@@ -5,7 +5,6 @@ import type { Queue } from "../queue/queue.ts";
 import type { Settings } from "../contract/settings.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
-import { checkNotNegative } from "../../shared/checks.ts";
 
 /** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
 export class Lifecycle<In, Out> {
@@ -60,11 +59,6 @@ export class Lifecycle<In, Out> {
   }
 
   close(graceMs?: number): Promise<void> {
-    try {
-      if (graceMs !== undefined) checkNotNegative("graceMs", graceMs);
-    } catch (error) {
-      return Promise.reject(error);
-    }
     this.#admission.close(this.closedError("closed."));
     this.#closing ??= this.#finish();
     if (graceMs !== undefined && graceMs !== Infinity) {

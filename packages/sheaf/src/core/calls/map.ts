@@ -1,4 +1,4 @@
-import { describe } from "../../shared/describe.ts";
+import { describe, isPromiseLike } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { AbortListeners } from "../queue/cancellation.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
@@ -68,7 +68,7 @@ export async function* mapOver<In, Out>(
       ) {
         try {
           const step = pulling ?? iterator.next();
-          if (!isPromise(step)) {
+          if (!isPromiseLike(step)) {
             take(step);
             continue;
           }
@@ -110,9 +110,6 @@ export async function* mapOver<In, Out>(
 }
 
 const ready = (): undefined => undefined;
-
-const isPromise = <T>(value: T | Promise<T>): value is Promise<T> =>
-  typeof (value as { then?: unknown }).then === "function";
 
 export function iteratorOf<In>(source: Source<In>, name: string = "items"): Iterator<In> | AsyncIterator<In> {
   const asAsync = (source as Partial<AsyncIterable<In>> | null | undefined)?.[Symbol.asyncIterator];

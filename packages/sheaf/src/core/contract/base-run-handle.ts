@@ -1,7 +1,7 @@
 import type { BatchContext, RunPart } from "./executor.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
 import { check } from "../../shared/checks.ts";
-import { describe } from "../../shared/describe.ts";
+import { describe, isPromiseLike } from "../../shared/describe.ts";
 
 /**
  * The handle of a run that no batcher dispatched, and the part that a batcher's own handles share. Without a batcher,
@@ -90,6 +90,7 @@ export class BaseRunHandle implements RunPart {
       if (!(Number.isInteger(index) && index >= 0 && index < this.size)) {
         throw new RangeError(`answer: index must be an integer, 0 to ${this.size - 1}, got ${describe(index)}`);
       }
+      if (isPromiseLike(result)) throw new TypeError("answer: the result is a promise; await it first");
       if (!this.#isOver) this.deliver(index, result);
     };
   }

@@ -3,9 +3,11 @@ import type { CallOptions } from "./options.ts";
 import type { BatcherStats } from "./stats.ts";
 
 /**
- * The result of a call: an `Error` in a place rejects, so error classes drop out. Plain objects that look like one stay.
+ * The result of a call: an `Error` in a place rejects, so error classes drop out, and promises, which are refused. Plain objects
+ * that look like an error stay.
  */
-export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
+export type Result<Out> =
+  Out extends PromiseLike<unknown> ? never : Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
 
 /** Counts of the waiting items and the running batches of a batcher. */
 export interface BatcherPending {

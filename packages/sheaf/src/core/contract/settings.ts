@@ -162,7 +162,7 @@ const callChecks: Readonly<Record<keyof CallOptions, Check | undefined>> = Objec
 export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   maxBatchSize: checkCountOrInfinity,
   maxWaitMs: checkNotNegative,
-  concurrency: checkCountOrInfinity,
+  concurrency: (name, value) => checkCountOrInfinity(name, value, " (if it is left out, it is learned)"),
   maxQueueSize: (name, value) => {
     if (value !== "auto") checkCountOrInfinity(name, value, ` or "auto"`);
   },
@@ -175,7 +175,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   timeoutMs: checkPositive,
   refuseLate: checkShare,
   runTimeoutMs: checkPositive,
-  policy: withMethods("a policy, with decide(view)", "decide"),
+  policy: withMethods("auto(), fixedWindow(), adaptive(), greedy() or an object with decide(view)", "decide"),
   onBatchError: oneOf("fail", "bisect"),
   runOne: checkFunction,
   shouldBisect: checkFunction,

@@ -15,6 +15,7 @@ import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
 import { type Settings, capacityOf } from "../contract/settings.ts";
+import { check } from "../../shared/checks.ts";
 import { greedy } from "../../policies/greedy.ts";
 import { warn } from "../runtime/runtime.ts";
 import type { Demand } from "../measure/demand.ts";
@@ -203,7 +204,7 @@ function clampSize(size: number, most: number): number {
   return size >= 1 ? Math.min(Math.floor(size), most) : 1;
 }
 
-/** Guards a batcher against its policy: one that throws is replaced by greedy, with one warning. */
+/** Guards a batcher against its policy: one that throws, or decides nothing, is replaced by greedy, with one warning. */
 export class GuardedPolicy {
   #policy: Policy;
   readonly #batcherName: string;
@@ -213,14 +214,10 @@ export class GuardedPolicy {
     this.#batcherName = batcherName;
   }
 
-  /** Anything that is not a decision, or a moment in the past, means now. */
+  /** A moment in the past means now. */
   decide(view: QueueView): Decision {
-    const decision = this.#ask((policy) => policy.decide(view));
-    if (decision === "wait") return decision;
-    if (typeof decision === "object" && decision !== null) {
-      if ("run" in decision) return decision;
-      if (typeof decision.askAgainAtMs === "number" && decision.askAgainAtMs > view.nowMs) return decision;
-    }
+    const decision = this.#ask((policy) => checkDecision(policy.decide(view))) ?? { run: view.waiting };
+    if (decision === "wait" || "run" in decision || decision.askAgainAtMs > view.nowMs) return decision;
     return { run: view.waiting };
   }
 
@@ -245,11 +242,20 @@ export class GuardedPolicy {
     try {
       return question(this.#policy);
     } catch (error) {
-      warn(`${this.#batcherName}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
+      warn(`${this.#batcherName}: policy ${this.#policy.name} failed; dispatching greedily from now on.`, error);
       this.#policy = greedy();
       return undefined;
     }
   }
+}
+
+function checkDecision(decision: Decision): Decision {
+  const { run, askAgainAtMs } = (decision ?? {}) as { readonly run?: unknown; readonly askAgainAtMs?: unknown };
+  const expected = '{ run: number }, { askAgainAtMs: number } or "wait"';
+  const isOne =
+    decision === "wait" || typeof run === "number" || (run === undefined && typeof askAgainAtMs === "number");
+  check(isOne, "decide's result", expected, decision, TypeError);
+  return decision;
 }
 
 /** Starts are paced while at least this many full batches wait: the next one, and one behind it. */

@@ -5,7 +5,7 @@ import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController, warn, warnOnce } from "../runtime/runtime.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
-import { describe } from "../../shared/describe.ts";
+import { describe, isPromiseLike } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Timed } from "./run-timeouts.ts";
 
@@ -240,6 +240,8 @@ function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
   return all?.filter((tag) => tag !== undefined);
 }
 
+const orMap = ", or a Map of results by key";
+
 /** Puts the results of batch functions in the order of their items, and checks them. */
 export function resultsInOrder<In>({
   name,
@@ -252,7 +254,8 @@ export function resultsInOrder<In>({
 ) => ArrayLike<unknown> {
   const warn = warnOnce();
   return (results, items, handle) => {
-    if (!(results instanceof Map)) return checkResults(results, items.length, name, handle.unanswered());
+    if (!(results instanceof Map)) return checkResults(results, items.length, name, handle.unanswered(), orMap);
+    refusePromises([...results.values()], name);
     let isHit = false;
     const found = items.map((item): unknown => {
       let key: unknown;
@@ -287,11 +290,12 @@ export function checkResults(
   size: number,
   name: string,
   open?: readonly number[],
+  alternative: string = "",
 ): ArrayLike<unknown> {
   if (open?.length === 0) return [];
   if (typeof results === "string" || !isArrayLike(results)) {
     throw new TypeError(
-      `${name}: the batch function must return an array with one result per item, got ${describe(results)}`,
+      `${name}: the batch function must return an array with one result per item${alternative}, got ${describe(results)}`,
     );
   }
   if (results.length !== size) {
@@ -303,7 +307,32 @@ export function checkResults(
       { expected: size, received: results.length },
     );
   }
+  refusePromises(results, name);
   return results;
+}
+
+/** @throws {TypeError} one of them is a promise: what it waits for would go on after the run has ended. */
+function refusePromises(results: ArrayLike<unknown>, name: string): void {
+  let hasOne = false;
+  for (let i = 0; i < results.length; i++) {
+    if (!isPromiseAt(results, i)) continue;
+    hasOne = true;
+    // Nobody waits for it any more: its failure must not end the process.
+    if (results[i] instanceof Promise) (results[i] as Promise<unknown>).catch(() => undefined);
+  }
+  if (!hasOne) return;
+  throw new TypeError(
+    `${name}: the batch function returned promises in place of results. Await them inside it, as with Promise.all, so that they ` +
+      "are part of the run.",
+  );
+}
+
+function isPromiseAt(results: ArrayLike<unknown>, index: number): boolean {
+  try {
+    return isPromiseLike(results[index]);
+  } catch {
+    return false; // a getter that throws: its caller gets that error
+  }
 }
 
 function isArrayLike(value: unknown): value is ArrayLike<unknown> {

@@ -1,4 +1,4 @@
-import { checkSpan } from "../../shared/checks.ts";
+import { checkOptions, checkSpan } from "../../shared/checks.ts";
 import type { CostModel } from "../cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "../policy.ts";
 import { Linger } from "./linger.ts";
@@ -37,9 +37,9 @@ export interface AutoOptions {
  *   as long as the fixed part of a run;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
-export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
-  if (latencyBudgetMs !== undefined) checkSpan("latencyBudgetMs", latencyBudgetMs);
-  return new Auto(latencyBudgetMs);
+export function auto(options: AutoOptions = {}): Policy {
+  checkOptions(options, { latencyBudgetMs: checkSpan });
+  return new Auto(options.latencyBudgetMs);
 }
 
 class Auto implements Policy {

@@ -5,7 +5,16 @@ import type { Batcher } from "../../../core/contract/batcher.ts";
 import type { CallOptions } from "../../../core/contract/options.ts";
 import { batcherChecks, checkCallOptions } from "../../../core/contract/settings.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
-import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
+import {
+  check,
+  checkCountOrInfinity,
+  checkNotNegative,
+  checkPositive,
+  checkText,
+  closeChecks,
+  withOptions,
+  type Closing,
+} from "../../../shared/checks.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import type { StartOptions } from "./call.ts";
 import { PendingCalls } from "./pending-calls.ts";
@@ -178,15 +187,15 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
   const call = (item: In, given?: CallOptions | number): Promise<Out> =>
     detailed(item, given).then(({ value }) => value);
   let closing: Promise<void> | undefined;
-  const close = ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> => {
+  const close = withOptions(closeChecks, ({ graceMs = Infinity }: Closing): Promise<void> => {
     if (turns === undefined) return calls.close(graceMs);
     const hasEnded = turns.close({ graceMs });
     return (closing ??= hasEnded.then(() => calls.close(0)));
-  };
-  const drain = async (): Promise<void> => {
+  });
+  const drain = withOptions({}, async () => {
     await turns?.drain();
     await calls.drain();
-  };
+  });
 
   const methods = {
     detailed,

@@ -1,5 +1,5 @@
 import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/contract/batcher.ts";
-import { checkFunction, checkText, oneOf } from "../../../shared/checks.ts";
+import { checkFunction, checkText, closeChecks, oneOf, withOptions, type Closing } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";
 import { PoisonMode } from "./poison-mode.ts";
@@ -268,9 +268,10 @@ class QueueWorker implements NatsWorker {
     return laneFigures(this.#settings);
   }
 
-  drain({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> {
-    return (this.#drained ??= this.#drain(graceMs));
-  }
+  readonly drain = withOptions(
+    closeChecks,
+    ({ graceMs = Infinity }: Closing): Promise<void> => (this.#drained ??= this.#drain(graceMs)),
+  );
 
   /** Starts to take items. A missing queue is created, now or as soon as NATS allows it. */
   #begin(): void {
