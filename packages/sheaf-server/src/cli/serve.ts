@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { within } from "sheaf/internal";
 import { builtinModels } from "../runners/builtin.ts";
+import { checkModelWord } from "../runners/resolve-model.ts";
 import { ConfigError, type ModelEntry } from "../settings/config.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { RunningServer } from "../server/server.ts";
 import { isModelsFolder } from "../server/models/repository/folder.ts";
-import { fileSource, nameOf } from "../server/models/file-source.ts";
+import { fileSource, isLearntFromWorkers, nameOf } from "../server/models/file-source.ts";
 import { roleOf } from "../settings/role.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -26,6 +27,8 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("A worker does not use GRPC_PORT: it takes items from the queue. Set it for gateways.");
   const served = withoutFolder(entries, settings);
+  // Before a port opens: nobody should wait for a model that is misspelt.
+  for (const entry of served.entries) if (!isLearntFromWorkers(entry, settings)) await checkModelWord(entry.model);
   await refuseSharedNames(served.entries, served.folder);
   return serveModels(served, settings);
 });

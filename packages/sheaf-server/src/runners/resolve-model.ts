@@ -20,6 +20,19 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
     const builtin = builtinModels[word as keyof typeof builtinModels];
     return placeModel(word, settings, async (device) => builtin({ ...settings, device }));
   }
+  if (await isFolder(word))
+    return placeModel(word, settings, (device) => textFolderSpec(word, { ...settings, device }));
+  if (word.endsWith(".onnx"))
+    return placeModel(word, settings, (device) => onnxFileSpec(word, { ...settings, device }));
+  return word.endsWith(".py") ? pythonFileSpec(word, settings) : workerModuleSpec(word);
+}
+
+/** @throws {Error} the word names no model. */
+export async function checkModelWord(word: string): Promise<void> {
+  if (!Object.hasOwn(builtinModels, word)) await isFolder(word);
+}
+
+async function isFolder(word: string): Promise<boolean> {
   const found = await stat(word).catch(() => undefined);
   if (found === undefined) {
     const names = Object.keys(builtinModels).join(", ");
@@ -27,12 +40,9 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
       `There is no model ${word}: name a built-in one (${names}), an .onnx file, a folder, a Python file (.py) or a worker module (.js).`,
     );
   }
-  if (found.isDirectory()) return placeModel(word, settings, (device) => textFolderSpec(word, { ...settings, device }));
-  if (found.isFile() && word.endsWith(".onnx"))
-    return placeModel(word, settings, (device) => onnxFileSpec(word, { ...settings, device }));
-  if (found.isFile() && word.endsWith(".py")) return pythonFileSpec(word, settings);
-  if (found.isFile() && /\.m?[jt]s$/u.test(word)) return workerModuleSpec(word);
-  throw new Error(`${word} is neither an .onnx file nor a Python file (.py) nor a worker module (.js).`);
+  if (!found.isDirectory() && !(found.isFile() && /\.(?:onnx|py|m?[jt]s)$/u.test(word)))
+    throw new Error(`${word} is neither an .onnx file nor a Python file (.py) nor a worker module (.js).`);
+  return found.isDirectory();
 }
 
 /** The name of the model that this word names: a file's or folder's own name; in a cache of the hub `org/name`. */

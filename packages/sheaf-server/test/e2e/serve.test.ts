@@ -166,7 +166,8 @@ test("a taken port and a missing model end with 1, a wrong value with 2, each sa
 
   const missing = sheaf(t, ["serve", "no-such-model", "--port", "0"]);
   assert.equal(await missing.ended, 1);
-  assert.match(missing.output.stderr, /no-such-model/);
+  assert.match(missing.output.stderr, /^sheaf serve: There is no model no-such-model: .*\n$/);
+  assert.equal(missing.output.stdout, "", "it has not listened");
 
   const wrong = sheaf(t, ["serve"], { MAX_BATCH_SIZE: "none" });
   assert.equal(await wrong.ended, 2);

@@ -1,4 +1,4 @@
-import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
+import { check, checkCount, checkNames, checkPositive, integerFrom } from "../shared/checks.ts";
 import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchFunction, Executor } from "../core/contract/executor.ts";
@@ -222,6 +222,7 @@ function settingsOf<In>(options: CalibrateOptions<In>, slots: number): Settings<
     clock: options.clock ?? systemClock,
     signal: options.signal,
   };
+  checkNames(options, { ...settings, onProgress: true });
   check(typeof settings.sample === "function", "sample", "a function (index) => item", settings.sample, TypeError);
   for (const name of ["sizes", "concurrency"] as const) {
     const list: unknown = settings[name];

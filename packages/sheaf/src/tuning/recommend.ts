@@ -1,5 +1,5 @@
 import type { CostLine } from "./cost-line.ts";
-import { check, checkCount, checkPositive, oneOf } from "../shared/checks.ts";
+import { checkCount, checkOptions, checkPositive, numberThat, oneOf, type Check } from "../shared/checks.ts";
 
 export interface RecommendOptions {
   /** Items that arrive, a second, independently of each other; > 0. `simulate` knows other patterns. */
@@ -191,14 +191,18 @@ function meanSize(run: (size: number) => number, perMs: number, largest: number)
 const round = (value: number): number => Number(value.toPrecision(3));
 const ms = (value: number): string => `${round(value)} ms`;
 
+const recommendChecks: Record<keyof RecommendOptions, Check> = {
+  ratePerS: numberThat("> 0", (rate) => rate > 0 && rate < Infinity),
+  latencyBudgetMs: checkPositive,
+  slots: checkCount,
+  maxBatchSize: checkCount,
+  order: oneOf("free", "strict"),
+};
+
 function validate({ fixedMs, perItemMs }: CostLine, options: RecommendOptions): void {
   if (!(fixedMs >= 0 && perItemMs >= 0 && fixedMs + perItemMs > 0 && fixedMs + perItemMs < Infinity)) {
     throw new RangeError(`costModel needs fixedMs and perItemMs >= 0, not both 0, got ${fixedMs} and ${perItemMs}`);
   }
-  const { ratePerS, latencyBudgetMs = 1, slots = 1, maxBatchSize = 1, order = "free" } = options;
-  check(ratePerS > 0 && ratePerS < Infinity, "ratePerS", "a number > 0", ratePerS);
-  checkPositive("latencyBudgetMs", latencyBudgetMs);
-  checkCount("slots", slots);
-  checkCount("maxBatchSize", maxBatchSize);
-  oneOf("free", "strict")("order", order);
+  checkOptions(options, recommendChecks);
+  recommendChecks.ratePerS("ratePerS", options.ratePerS);
 }

@@ -168,6 +168,7 @@ test("aborting ends it with the reason and aborts the run in progress", async ()
 test("options out of range are refused with what they were", async () => {
   const run = (items: number[]) => items;
   const refused = (options: object, message: RegExp) => assert.rejects(calibrate(run, { sample, ...options }), message);
+  await refused({ minRound: 1 }, /unknown option minRound; did you mean minRounds\?/);
   await refused({ sample: 3 }, /sample must be a function \(index\) => item, got 3/);
   await refused({ sizes: [0] }, /sizes\[0\] must be an integer >= 1, got 0/);
   await refused({ concurrency: [] }, /concurrency must be a list of integers >= 1, got an array of 0/);

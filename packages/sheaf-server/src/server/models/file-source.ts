@@ -15,12 +15,15 @@ import { roleOf } from "../../settings/role.ts";
 /** The name of the model in an entry. */
 export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
 
+/** Only its worker knows what it takes. */
+export const isLearntFromWorkers = ({ model }: ModelEntry, settings: Settings): boolean =>
+  roleOf(settings) === "gateway" && model.endsWith(".py");
+
 /** A model by its built-in name, its file or its folder. `log` gets the output of a Python model. */
 export function fileSource(entry: ModelEntry, shared: Settings, log: (line: WorkerLogLine) => void): ModelSource {
   const name = nameOf(entry);
   const settings = { ...shared, ...entry.settings };
-  // Only its worker knows what it takes.
-  const isLearnt = roleOf(settings) === "gateway" && entry.model.endsWith(".py");
+  const isLearnt = isLearntFromWorkers(entry, shared);
   return {
     name,
     waitsFor: isLearnt ? `a worker of ${name}` : basename(entry.model),
