@@ -85,6 +85,8 @@ export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Pr
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
+  if (error instanceof Error && isOfStrangers.has(error))
+    return spared("MODEL_ERROR", "The model failed during", error);
   const message = error instanceof Error ? typedMessage(error) : describe(error);
   // Each item of a batch gets it.
   const shown = message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message;
@@ -105,13 +107,21 @@ function problemOfCrash(error: BatcherError): Problem | undefined {
   const { refusedForMs, restartInMs } = error.details as { refusedForMs?: number; restartInMs?: number };
   if (error.code !== "WORKER_CRASHED") return undefined;
   if (refusedForMs !== undefined) return new Problem("CRASHING_INPUT", error.message, { cause: error });
-  if (restartInMs === undefined) return (error.details as { items?: number }).items === 1 ? undefined : spared(error);
+  if (restartInMs === undefined)
+    return (error.details as { items?: number }).items === 1
+      ? undefined
+      : spared(error.code, "A worker ended during", error);
   return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs), cause: error });
 }
 
-/** Its words may be those of another caller's input: only the log has them. */
-const spared = (error: BatcherError): Problem =>
-  new Problem("WORKER_CRASHED", "A worker ended during the run of this input. Retry.", { cause: error });
+/** Errors of runs that had items of several senders: the words may be those of another's input. */
+export const isOfStrangers = new WeakSet<Error>();
+
+/** Only the log has the words. */
+const spared = (code: ProblemCode, what: string, error: Error): Problem =>
+  new Problem(code, `${what} a run of this input and others. Retry; the server's log has more under this request id.`, {
+    cause: error,
+  });
 
 /** The header that says when to come back, in whole seconds. */
 export const retryAfter = (ms: number): Record<string, string> => ({

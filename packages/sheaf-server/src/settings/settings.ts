@@ -177,12 +177,6 @@ const rows = {
       "Maximum time a request waits for its result; a caller may set a shorter one.",
     ),
     runTimeoutMs: perModel(integer(60_000, 1, longestMs, "Maximum run time of a batch; a longer one is abandoned.")),
-    crashedInputMs: integer(
-      600_000,
-      0,
-      86_400_000,
-      "How long to refuse an input that crashed a worker; 0 lets it run again.",
-    ),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Maximum size of a request body, in bytes."),
     maxJsonKeys: integer(100_000, 1, 1_000_000_000, "Maximum number of object keys in a JSON body."),
     maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Maximum number of arrays and objects in a JSON body."),

@@ -13,11 +13,15 @@ const reranker = { ...bert, architectures: ["BertForSequenceClassification"], id
 
 const moduleOf = (name: string, run: string): string => write(name, `export default { run: (items) => ${run} };`);
 
-async function post(url: string, body: unknown): Promise<{ status: number; json: any }> {
+async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; json: any }> {
   const response = await fetch(url, {
     method: "POST",
     body: JSON.stringify(body),
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
   });
   return { status: response.status, json: await response.json() };
 }
@@ -186,4 +190,34 @@ test("inputs that crash their workers cost nobody else an answer, however many t
   while ((await fetch(`${url}/readyz`)).status !== 200);
   served.child.kill("SIGTERM");
   await served.ended;
+});
+
+test("a tenant whose inputs keep crashing workers runs apart from the others until its inputs are good again", async (t) => {
+  const mortal = moduleOf(
+    "mortal.mjs",
+    `items.map((item) => (String(item).startsWith("die") ? process.exit(1) : item))`,
+  );
+  const served = sheaf(t, ["serve", mortal, "--port", "0", "--max-batch-size", "4"], { TENANT_BY: "header" });
+  const url = await ready(served);
+  const infer = async (tenant: string, input: string): Promise<number> =>
+    (await post(`${url}/infer`, { input }, { "x-tenant": tenant })).status;
+  const restarts = (): Promise<number | undefined> => sample(url, 'sheaf_worker_restarts_total{batcher="mortal"}');
+  for (let crash = 1; crash <= 3; crash++) {
+    assert.equal(await infer("odd", `die ${crash}`), 500);
+    assert.equal(await infer("good", "live"), 200);
+    while ((await restarts()) !== crash);
+  }
+  // From now on they end no worker that others use.
+  for (let crash = 4; crash <= 8; crash++) {
+    const replies = await Promise.all([
+      infer("odd", `die ${crash}`),
+      infer("good", "live"),
+      infer("odd", `live ${crash}`),
+    ]);
+    assert.deepEqual(replies, [500, 200, 200]);
+  }
+  assert.equal(await restarts(), 3);
+  for (let passed = 0; passed < 22; passed++) assert.equal(await infer("odd", `live ${passed}`), 200);
+  assert.equal(await infer("odd", "die among others"), 500);
+  while ((await restarts()) !== 4);
 });

@@ -353,6 +353,55 @@ test("an error of a model is told up to a bound: a list has a copy of it for eac
   assert.ok(text.length < 400_000, String(text.length));
 });
 
+/** Throws for each item above 99, with its number. */
+function throwing(): ModelDefinition & { readonly runs: readonly unknown[][] } {
+  const runs: unknown[][] = [];
+  const run = (items: unknown[]): unknown[] => {
+    runs.push(items);
+    const odd = items.find((item) => (item as number) > 99);
+    if (odd !== undefined) throw new Error(`cannot read ${odd as number}`);
+    return items;
+  };
+  return { name: "throwing", input: { kind: "json" }, output: { kind: "json" }, runs, run };
+}
+
+test("an input that made its run throw is answered with its error at once when it comes again", async (t) => {
+  const model = throwing();
+  const server = await serving(t, [model]);
+  const list = await server.post("/infer", { inputs: [1, 100, 2] });
+  assert.deepEqual([list.json.outputs[0], list.json.outputs[2]], [1, 2]);
+  const runs = model.runs.length;
+  const again = await server.post("/infer", { input: 100 });
+  assertProblem(again, { status: 500, code: "MODEL_ERROR", message: /^The model failed: cannot read 100$/ });
+  assert.equal(model.runs.length, runs);
+});
+
+test("the inputs of a tenant that keep breaking runs run alone, as bulk, and those of others together", async (t) => {
+  const model = throwing();
+  const server = await serving(t, [model], { tenantBy: "header", tenantHeader: "x-tenant" });
+  const odd = { "x-tenant": "odd" };
+  for (const number of [101, 102, 103]) await server.post("/infer", { inputs: [1, number] }, odd);
+  const runs = model.runs.length;
+  await server.post("/infer", { inputs: [1, 104, 2] }, odd);
+  await server.post("/infer", { inputs: [3, 4] }, { "x-tenant": "good" });
+  assert.deepEqual(model.runs.slice(runs), [[1], [104], [2], [3, 4]]);
+});
+
+test("where a run of several senders fails for itself, none of them reads another's input", async (t) => {
+  const model = throwing();
+  const server = await serving(t, [{ ...model, onBatchError: "fail" }], { tenantBy: "header", tenantHeader: "x-tenant", maxWaitMs: 60_000, maxBatchSize: 2, schedulerStrategy: "fifo" }); // prettier-ignore
+  const [good, odd] = await Promise.all(
+    [1, 100].map((input) => server.post("/infer", { input }, { "x-tenant": String(input) })),
+  );
+  assert.deepEqual(model.runs, [[1, 100]]);
+  for (const reply of [good!, odd!])
+    assertProblem(reply, {
+      status: 500,
+      code: "MODEL_ERROR",
+      message: /^The model failed during a run of this input and others\. Retry; the server's log .* request id\.$/,
+    });
+});
+
 test("/readyz says why a model cannot run to those who may know: it may name paths of the server", async (t) => {
   const broken = {
     slots: 1,

@@ -1,4 +1,5 @@
 import { createBatcher, greedy, type Batcher, type BatcherOptions } from "sheaf";
+import { wrapExecutor } from "sheaf/executors";
 import { workerProcess } from "sheaf/node";
 import { calibrate, type Calibration } from "sheaf/tuning";
 import { adviseOn, type Advice } from "../tune/advice.ts";
@@ -39,14 +40,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const { durationMs, signal } = options;
   const executor = workerProcess<typeof worker>(new URL(`./demo-worker${extension}`, import.meta.url), { prefetch: 0 });
   // Only the last batcher owns the worker: closing the others must not end it.
-  const shared = {
-    slots: 1,
-    // Batches of a worker that died run again, apart.
-    runsApart: true,
-    ready: () => executor.ready(),
-    close: async () => undefined,
-    run: executor.run.bind(executor),
-  };
+  const shared = wrapExecutor<number, number>(executor, {
+    run: (items, handle) => executor.run(items, handle),
+    close: () => Promise.resolve(),
+  });
   const batcher = (name: string, own: BatcherOptions<number, number> = {}): Batcher<number, number> =>
     createBatcher<number, number>(shared, { name, maxBatchSize: 32, maxQueueSize: 1000, timeoutMs: 3000, ...own });
   try {

@@ -3,6 +3,7 @@ import type { NatsQueueOptions, WorkerBatcher } from "sheaf/internal/nats";
 import { continuedTraces } from "../../observe/tracing.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ServedModel } from "../models/served-model.ts";
+import { Tenanted } from "../models/tenanted.ts";
 import type { FleetConnection } from "./connection.ts";
 import { descriptionOf } from "./queue.ts";
 
@@ -35,7 +36,7 @@ export class WorkerPart implements FleetPart {
 
   /** The model's batcher for items of the queue: each continues the trace that came with it. */
   #batcher(): WorkerBatcher<unknown, unknown> {
-    const { batcher, crashedInputs, name } = this.#model;
+    const { batcher, foundInputs, name } = this.#model;
     const { capacity, subscribe } = batcher;
     const continueTrace = continuedTraces(name);
     return {
@@ -50,11 +51,9 @@ export class WorkerPart implements FleetPart {
       },
       detailed: (item, options = {}) =>
         continueTrace(options.tag, () => {
-          const refusal = crashedInputs?.refusal(item);
+          const refusal = foundInputs?.refusal(item);
           if (refusal !== undefined) return Promise.reject(refusal);
-          const served = batcher.detailed(item, options);
-          served.catch((error: unknown) => crashedInputs?.note(item, error));
-          return served;
+          return batcher.detailed(new Tenanted(item, undefined, undefined), options);
         }),
     };
   }

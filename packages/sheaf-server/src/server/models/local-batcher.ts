@@ -4,20 +4,26 @@ import type { ModelCache } from "../../cache/model-cache.ts";
 import { tracedBatcher } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
 import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
+import { hasTenants } from "../../tenants/callers.ts";
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
-import { isTenanted, tenantedExecutor, tenantedKeys } from "./tenanted.ts";
+import { apartExecutor, tenantedExecutor, tenantedKeys, turnKeys, type Tenanted } from "./tenanted.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
 export const refuseLate = 0.85;
 
-/** The batcher of a model that runs here; where `isTenanted`, its items are `Tenanted`. */
+/**
+ * The batcher of a model that runs here, of `Tenanted` items; `isApart`: another one, whose runs disturb nobody. `found` gets the
+ * items that were found to have broken their run.
+ */
 export function localBatcher(
   definition: ModelDefinition,
   settings: Settings,
   maxBatchSize: number,
   cache: ModelCache | undefined,
+  found: (held: Tenanted, error: unknown) => void,
+  isApart: boolean = false,
 ): Batcher<unknown, unknown> {
   const {
     groupKey,
@@ -28,11 +34,10 @@ export function localBatcher(
     readonly groupKey?: (item: unknown) => unknown;
     readonly weigh?: (item: unknown) => number;
   };
-  const executor = warmExecutor(definition, settings, maxBatchSize);
+  const executor = (isApart ? apartExecutor : same)(warmExecutor(definition, settings, maxBatchSize));
   // A result that may be kept may also be shared while its run goes on.
   const keys = { groupKey, weigh, dedupeKey: cache?.keyOf };
-  const hasTenants = isTenanted(settings);
-  const batcher = createBatcher<unknown, unknown>(hasTenants ? tenantedExecutor(executor) : executor, {
+  const batcher = createBatcher<unknown, unknown>(tenantedExecutor(executor, found), {
     name: definition.name,
     maxBatchSize,
     maxWaitMs: settings.maxWaitMs,
@@ -44,13 +49,17 @@ export function localBatcher(
     onBatchError: definition.onBatchError ?? "bisect",
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings),
-    ...(hasTenants ? tenantedKeys(keys) : keys),
+    ...tenantedKeys(keys),
+    // A worker of a fleet gets items without their tenants.
+    ...(roleOf(settings) === "alone" && hasTenants(settings) ? turnKeys : {}),
     batchWeight: weigh && batchWeight,
     maxBatchWeight: weigh && maxBatchWeight,
     dedupe: cache && "running",
   });
   return tracedBatcher(batcher);
 }
+
+const same = (executor: Executor<unknown, unknown>): Executor<unknown, unknown> => executor;
 
 /** The definition's executor, which is ready once it is warm. */
 function warmExecutor(

@@ -1,4 +1,11 @@
-import { BatcherError, type Batcher, type BatchRecord, type BatcherStats } from "sheaf";
+import {
+  BatcherError,
+  type Batcher,
+  type BatchRecord,
+  type BatcherStats,
+  type CallOptions,
+  type Executor,
+} from "sheaf";
 import { checkRoom } from "sheaf/internal";
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
@@ -11,10 +18,11 @@ import { inputParser, type InputParser } from "../codec/inputs.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { ModelStatistics } from "../contract/model-statistics.ts";
-import { CrashedInputs } from "./crashed-inputs.ts";
+import { Accounts } from "./accounts.ts";
+import { FoundInputs } from "./found-inputs.ts";
 import { Holds } from "./holds.ts";
 import { localBatcher } from "./local-batcher.ts";
-import { isTenanted, Tenanted } from "./tenanted.ts";
+import { Tenanted } from "./tenanted.ts";
 import { TurnEnd } from "./turn-end.ts";
 
 /**
@@ -64,7 +72,10 @@ export class ServedModel {
   readonly local: ServedModel | undefined;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
-  readonly #crashedInputs: CrashedInputs | undefined;
+  readonly #foundInputs: FoundInputs | undefined;
+  readonly #accounts: Accounts = new Accounts();
+  /** Of items whose senders' items break runs; opened when there is one, where it can run them in nobody's way. */
+  #apart: Batcher<unknown, unknown> | undefined;
   readonly #workers: WorkerExecutor<never, unknown> | undefined;
   readonly #isTenanted: boolean;
   #fleet: FleetPart | undefined;
@@ -85,15 +96,12 @@ export class ServedModel {
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = batchSizeOf(definition, settings);
     if (batcher === undefined) {
-      this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs, cache?.keyOf);
+      this.#foundInputs = new FoundInputs(name, cache?.keyOf);
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
     }
-    this.#isTenanted = batcher === undefined ? isTenanted(settings) : parts.isTenanted === true;
-    this.batcher = batcher ?? localBatcher(definition, settings, this.maxBatchSize, cache);
-    this.batcher.subscribe((record) => {
-      this.statistics.batch(record);
-      if (record.errorCode === "RUN_TIMEOUT") this.#isReady = false;
-    });
+    this.#isTenanted = batcher === undefined || parts.isTenanted === true;
+    this.batcher = batcher ?? this.#openBatcher(false);
+    if (batcher !== undefined) this.#count(batcher);
     this.#workers?.onInstance(() => (this.#isReady = false));
     this.batcher.ready().then(
       () => this.#became("ready"),
@@ -162,9 +170,9 @@ export class ServedModel {
     return this.#workers ?? this.local?.workers;
   }
 
-  /** Its inputs that crashed a worker here; none where it runs elsewhere. */
-  get crashedInputs(): CrashedInputs | undefined {
-    return this.#crashedInputs ?? this.local?.crashedInputs;
+  /** Its inputs that broke runs here; none where it runs elsewhere. */
+  get foundInputs(): FoundInputs | undefined {
+    return this.#foundInputs ?? this.local?.foundInputs;
   }
 
   stats(): BatcherStats {
@@ -213,6 +221,8 @@ export class ServedModel {
     try {
       await this.#holds.released(graceMs);
       await this.#fleet?.worker?.drain({ graceMs: left() });
+      // The workers are the other batcher's.
+      await this.#apart?.close({ graceMs: left() });
       await this.batcher.close({ graceMs: left() });
       await this.local?.close(left());
     } finally {
@@ -222,28 +232,30 @@ export class ServedModel {
   }
 
   async #run(item: unknown, options: InferOptions): Promise<Served> {
-    const refusal = this.#crashedInputs?.refusal(item);
+    const refusal = this.#foundInputs?.refusal(item);
     if (refusal !== undefined) throw refusal;
+    const { batcher, call, ended } = this.#wayOf(options);
     try {
-      const served = await withoutStack(() => this.batcher.detailed(this.#waiting(item, options), forBatcher(options)));
+      const served = await withoutStack(() => batcher.detailed(this.#waiting(item, options), call));
+      ended();
       if (this.#hasMore) await this.#turnEnd.reached();
       checkResult(served.value, this.definition.output);
       return served;
     } catch (error) {
-      this.#note(item, error);
+      ended(error);
       throw error;
     }
   }
 
   async #runAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
-    if (this.#crashedInputs?.isEmpty === false) {
-      const refusals = items.map((item) => this.#crashedInputs!.refusal(item));
+    if (this.#foundInputs?.isEmpty === false) {
+      const refusals = items.map((item) => this.#foundInputs!.refusal(item));
       if (refusals.some((refusal) => refusal !== undefined)) return this.#runOthers(items, refusals, options);
     }
     const waiting = this.#isTenanted ? items.map((item) => this.#waiting(item, options)) : items;
-    const outcomes = await withoutStack(() => this.batcher.settleDetailed(waiting, forBatcher(options)));
-    for (const [index, outcome] of outcomes.entries())
-      if (outcome.status === "rejected") this.#note(items[index], outcome.reason);
+    const { batcher, call, ended } = this.#wayOf(options);
+    const outcomes = await withoutStack(() => batcher.settleDetailed(waiting, call));
+    for (const outcome of outcomes) ended(outcome.status === "rejected" ? outcome.reason : undefined);
     if (this.#hasMore) await this.#turnEnd.reached();
     return outcomes.map((outcome) => this.#checked(outcome));
   }
@@ -272,8 +284,51 @@ export class ServedModel {
   }
 
   /** An item as its batcher takes it. */
-  #waiting(item: unknown, { caller }: InferOptions): unknown {
-    return this.#isTenanted ? new Tenanted(item, caller) : item;
+  #waiting(item: unknown, { caller, signal }: InferOptions): unknown {
+    return this.#isTenanted ? new Tenanted(item, caller, signal) : item;
+  }
+
+  #openBatcher(isApart: boolean): Batcher<unknown, unknown> {
+    const { definition, settings, maxBatchSize, cache } = this;
+    const found = ({ item, sender }: Tenanted, error: unknown): void => {
+      this.#foundInputs!.add(item, error);
+      this.#accounts.broke(sender);
+    };
+    const batcher = localBatcher(definition, settings, maxBatchSize, cache, found, isApart);
+    this.#count(batcher);
+    return batcher;
+  }
+
+  #count(batcher: Batcher<unknown, unknown>): void {
+    batcher.subscribe((record) => {
+      this.statistics.batch(record);
+      if (record.errorCode === "RUN_TIMEOUT") this.#isReady = false;
+    });
+  }
+
+  /**
+   * How the items of a request run, with a function that is called with the outcome of each: apart and behind the others while many
+   * of their sender's break their runs.
+   */
+  #wayOf(options: InferOptions): {
+    readonly batcher: Batcher<unknown, unknown>;
+    readonly call: CallOptions;
+    ended(error?: unknown): void;
+  } {
+    const sender = options.caller?.tenant ?? options.signal;
+    const isBad = this.#accounts.isBad(sender);
+    const ended = (error?: unknown): void => {
+      if (error === undefined) this.#accounts.passed(sender);
+      else if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+      // Alone in its batch it is not searched for.
+      else if (isBad && !(error instanceof BatcherError)) this.#accounts.broke(sender);
+    };
+    if (!isBad) return { batcher: this.batcher, call: forBatcher(options), ended };
+    if ((this.definition.run as Partial<Executor<unknown, unknown>>).runsApart === true) {
+      this.#apart ??= this.#openBatcher(true);
+      return { batcher: this.#apart, call: forBatcher(options), ended };
+    }
+    return { batcher: this.batcher, call: forBatcher({ ...options, priority: "bulk", alone: true }), ended };
   }
 
   /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
@@ -289,12 +344,6 @@ export class ServedModel {
   #failed(error: unknown): void {
     this.#failure ??= error;
     if (this.#phase !== "closed") this.#phase = "failed";
-  }
-
-  /** An item's run failed. */
-  #note(item: unknown, error: unknown): void {
-    if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
-    this.#crashedInputs?.note(item, error);
   }
 }
 

@@ -1,24 +1,23 @@
-import type { BatcherOptions, Executor } from "sheaf";
+import { BatcherError, type BatcherOptions, type Executor } from "sheaf";
 import { wrapExecutor } from "sheaf/executors";
-import { roleOf } from "../../settings/role.ts";
-import type { Settings } from "../../settings/settings.ts";
-import { hasTenants } from "../../tenants/callers.ts";
+import { apartHandle, describe } from "sheaf/internal";
+import { isOfStrangers } from "../../problems/problem.ts";
 import { whileRunning, type Caller } from "../../tenants/caller.ts";
 import type { Tenant } from "../../tenants/tenants.ts";
 
-/** An item as it waits in a batcher whose tenants take turns. */
+/** An item as it waits in a batcher. */
 export class Tenanted {
   readonly item: unknown;
   readonly caller: Caller | undefined;
+  /** Whose it is: its tenant, else its connection; undefined where neither is known. */
+  readonly sender: object | undefined;
 
-  constructor(item: unknown, caller: Caller | undefined) {
+  constructor(item: unknown, caller: Caller | undefined, connection: object | undefined) {
     this.item = item;
     this.caller = caller;
+    this.sender = caller?.tenant ?? connection;
   }
 }
-
-/** Whether the batcher of a model that runs here takes items with their tenants. A worker of a fleet gets items without them. */
-export const isTenanted = (settings: Settings): boolean => roleOf(settings) === "alone" && hasTenants(settings);
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
 
@@ -36,7 +35,6 @@ export function tenantedKeys({ weigh, groupKey, dedupeKey }: ItemKeys): Keys {
     weigh: of(weigh),
     groupKey: of(groupKey),
     dedupeKey: dedupeKey && ((held) => dedupeKey((held as Tenanted).item, (held as Tenanted).caller?.key)),
-    ...turnKeys,
   };
 }
 
@@ -46,12 +44,45 @@ export const turnKeys: Required<Pick<Keys, "fairKey" | "shareOf">> = {
   shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
 };
 
-/** An executor of items, for items with their tenants. */
-export const tenantedExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> =>
+/** An executor of items, for items with their tenants. `found` gets those that were found to have broken their run. */
+export const tenantedExecutor = (
+  inner: Executor<unknown, unknown>,
+  found: (held: Tenanted, error: unknown) => void,
+): Executor<unknown, unknown> =>
   wrapExecutor(inner, {
     run(all, handle) {
       const held = all as Tenanted[];
       const items = held.map(({ item }) => item);
-      return whileRunning(held.map(({ caller }) => caller), () => inner.run(items, handle)); // prettier-ignore
+      const callers = held.map(({ caller }) => caller).filter((caller) => caller !== undefined);
+      const isShared = held.some(({ sender }) => sender !== held[0]!.sender);
+      const run = (): Promise<ArrayLike<unknown>> =>
+        isShared ? ofStrangers(() => inner.run(items, handle)) : inner.run(items, handle);
+      return callers.length === 0 ? run() : whileRunning(callers, run);
+    },
+    found(held, error) {
+      found(held as Tenanted, error);
+      inner.found?.((held as Tenanted).item, error);
     },
   });
+
+/** Notes that the error of a run is not its items' own. */
+async function ofStrangers<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(describe(thrown));
+    if (!(error instanceof BatcherError)) isOfStrangers.add(error);
+    throw error;
+  }
+}
+
+/** The same executor, of which every run is apart: it disturbs nobody, and takes no slot. It belongs to the other one. */
+export const apartExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> => ({
+  ...wrapExecutor(inner, {
+    run: (items, handle) => inner.run(items, apartHandle(handle)),
+    ready: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  }),
+  slots: 1,
+  prefetch: 0,
+});

@@ -4,8 +4,8 @@ import { counter, gauge } from "../../observe/family.ts";
 
 /** Of every model whether its last load failed, and its device; of those with workers their states and restarts. */
 export function workerFamilies(models: Models): MetricFamily[] {
-  const withWorkers = models.all.flatMap(({ name, workers, crashedInputs }) =>
-    workers === undefined ? [] : [{ name, workers, crashedInputs }],
+  const withWorkers = models.all.flatMap(({ name, workers, foundInputs }) =>
+    workers === undefined ? [] : [{ name, workers, foundInputs }],
   );
   return [
     counter(
@@ -16,8 +16,8 @@ export function workerFamilies(models: Models): MetricFamily[] {
     counter(
       "sheaf_crashing_inputs_total",
       "Inputs that crashed a worker, and inputs refused because they had.",
-      withWorkers.flatMap(({ name, crashedInputs: { found, refused } = { found: 0, refused: 0 } }) => [
-        { labels: { batcher: name, outcome: "crashed" }, value: found },
+      withWorkers.flatMap(({ name, foundInputs: { lost, refused } = { lost: 0, refused: 0 } }) => [
+        { labels: { batcher: name, outcome: "crashed" }, value: lost },
         { labels: { batcher: name, outcome: "refused" }, value: refused },
       ]),
     ),

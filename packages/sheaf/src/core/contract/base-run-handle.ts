@@ -136,3 +136,10 @@ export class BaseRunHandle implements RunPart {
 /** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
 export const runHandleOf = (context: Pick<BatchContext, "batchId" | "size" | "signal">): BaseRunHandle =>
   context instanceof BaseRunHandle ? context : new BaseRunHandle(context.batchId, context.size, context.signal);
+
+/** The same handle: its run, which has not begun, is apart from the others. */
+export function apartHandle(handle: BatchContext): BaseRunHandle {
+  const apart = runHandleOf(handle);
+  apart.isApart = true;
+  return apart;
+}

@@ -176,11 +176,11 @@ class Search<In, Out> {
     return !this.#hasPassed && second !== undefined && isAlike(first!.error, second.error);
   }
 
-  /** Whom it may concern learns what was found: not where nothing passed, unless the batch was one item that ran twice. */
+  /** Whom it may concern learns what was found: not where nothing passed, unless the batch was one item that was lost with its worker. */
   #tell(): void {
-    if (!this.#hasPassed && !(this.#isApart && this.#run.size === 1)) return;
+    if (!this.#hasPassed && !(this.#isLost && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
-    this.#how.blamed(this.#hung);
+    if (this.#hasPassed || this.#isApart) this.#how.blamed(this.#hung);
     for (const { index, error } of this.#found) this.#how.found(this.#run.calls.items[index]!, error);
   }
 }

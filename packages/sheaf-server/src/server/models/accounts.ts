@@ -1,0 +1,52 @@
+/** Of its latest items, the share that may break runs before a sender's items run apart. */
+const mostBroken = 0.25;
+/** About how many items are its latest. */
+const latest = 16;
+/** Good ones that a sender is given in advance: two broken ones alone prove little. */
+const credit = 7;
+
+/** What the items of a sender have done to runs of a model, the latest first. */
+interface Account {
+  items: number;
+  broken: number;
+}
+
+/**
+ * The senders of a model (tenants, else connections) whose items broke runs: what an item breaks is its sender's, not that of those
+ * who shared its batch. Nothing is kept of others.
+ */
+export class Accounts {
+  readonly #bySender: WeakMap<object, Account> = new WeakMap();
+  #isEmpty = true;
+
+  /** Whether more than a quarter of its latest items broke a run. */
+  isBad(sender: object | undefined): boolean {
+    const account = this.#of(sender);
+    return account !== undefined && account.broken > mostBroken * account.items;
+  }
+
+  /** One of its items had a result. */
+  passed(sender: object | undefined): void {
+    const account = this.#of(sender);
+    if (account !== undefined) count(account, 0);
+  }
+
+  /** One of its items broke a run. */
+  broke(sender: object | undefined): void {
+    if (sender === undefined) return;
+    this.#isEmpty = false;
+    let account = this.#bySender.get(sender);
+    if (account === undefined) this.#bySender.set(sender, (account = { items: credit, broken: 0 }));
+    count(account, 1);
+  }
+
+  #of(sender: object | undefined): Account | undefined {
+    return this.#isEmpty || sender === undefined ? undefined : this.#bySender.get(sender);
+  }
+}
+
+function count(account: Account, broken: 0 | 1): void {
+  const kept = 1 - 1 / latest;
+  account.items = kept * account.items + 1;
+  account.broken = kept * account.broken + broken;
+}

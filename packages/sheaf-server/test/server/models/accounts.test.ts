@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Accounts } from "../../../dist/server/models/accounts.js";
+
+test("a sender is bad while more than a quarter of its latest items broke a run, and nobody else is", () => {
+  const accounts = new Accounts();
+  const [odd, good] = [{}, {}];
+  for (let i = 0; i < 3; i++) {
+    assert.equal(accounts.isBad(odd), false);
+    accounts.broke(odd);
+  }
+  assert.deepEqual([accounts.isBad(odd), accounts.isBad(good), accounts.isBad(undefined)], [true, false, false]);
+  for (let i = 0; i < 100; i++) accounts.broke(odd);
+  let passed = 0;
+  for (; accounts.isBad(odd); passed++) accounts.passed(odd);
+  // 16 · ln 4: it comes back, whatever it did before.
+  assert.equal(passed, 22);
+});
+
+test("one broken item in eight keeps its sender's items among the others", () => {
+  const accounts = new Accounts();
+  const sender = {};
+  for (let i = 0; i < 1000; i++) {
+    if (i % 8 === 0) accounts.broke(sender);
+    else accounts.passed(sender);
+    assert.equal(accounts.isBad(sender), false);
+  }
+});
