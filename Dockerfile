@@ -1,10 +1,10 @@
 # The CPU image: docker build -t sheaf . && docker run -p 8000:8000 sheaf
 # For both architectures: docker buildx build --platform linux/amd64,linux/arm64 -t sheaf .
-# `npm run prove -- images` builds and runs it; `npm run prove -- dockerfile` runs these steps without an engine.
+# `npm run prove -- images` builds and runs it.
 
 FROM node:26-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc tsconfig.base.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY packages/sheaf/package.json packages/sheaf/
 COPY packages/sheaf-server/package.json packages/sheaf-server/
 RUN npm ci

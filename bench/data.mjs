@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import { fixedWindow } from "sheaf";
 import { insertBatcher } from "sheaf/adapters/postgres";
 import { lanceDbStore, pgvectorStore } from "sheaf/adapters/vector-store";
-import { startPostgres } from "../integration/lib/postgres.mjs";
+import { startPostgres } from "../test/integration/lib/postgres.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
@@ -34,7 +34,7 @@ const dimensions = 384;
 const createEvents = `CREATE TABLE events (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, score float8, body jsonb, at timestamptz)`;
 
-const manifest = fileURLToPath(new URL("../integration/package.json", import.meta.url));
+const manifest = fileURLToPath(new URL("../test/integration/package.json", import.meta.url));
 const folder = dirname(manifest);
 if (!existsSync(join(folder, "node_modules"))) {
   const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit" });

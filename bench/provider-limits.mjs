@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { openaiEmbeddings, openaiFetch } from "../packages/sheaf/dist/adapters/openai/index.js";
 import { createRateLimit } from "../packages/sheaf/dist/index.js";
 import { rateShares } from "../packages/sheaf/dist/adapters/postgres/index.js";
-import { startPostgres } from "../integration/lib/postgres.mjs";
+import { startPostgres } from "../test/integration/lib/postgres.mjs";
 import { machine, table } from "./lib/machine.mjs";
 import { drive, waitingClock } from "./lib/provider-limits.mjs";
 
@@ -44,7 +44,7 @@ const tightened = (api, clock) => {
   clock.at(220_000, () => api.setLimits({ tokensPerMinute: 300_000, requestsPerMinute: 3000 }));
 };
 
-const manifest = fileURLToPath(new URL("../integration/package.json", import.meta.url));
+const manifest = fileURLToPath(new URL("../test/integration/package.json", import.meta.url));
 if (!existsSync(join(dirname(manifest), "node_modules"))) {
   console.error("npm ci --prefix integration first: two processes share a limit through pg");
   process.exit(1);

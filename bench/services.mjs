@@ -150,7 +150,7 @@ async function requestsSince() {
 }
 
 async function importClient(name) {
-  const integration = createRequire(new URL("../integration/package.json", import.meta.url));
+  const integration = createRequire(new URL("../test/integration/package.json", import.meta.url));
   try {
     return await import(pathToFileURL(integration.resolve(name)).href);
   } catch (error) {

@@ -15,7 +15,7 @@ if (tests) {
   compile("packages/sheaf/tsconfig.core.json");
   // The pages run as they are written; their types are checked.
   compile("packages/sheaf-server/tsconfig.page.json");
-  compile("playground");
+  compile("scripts/playground");
 }
 
 /**

@@ -30,7 +30,7 @@ await Promise.all(
   }),
 );
 for (const parameters of [
-  ["prove/walk.mjs"],
+  ["scripts/prove/walk.mjs"],
   [...testOptions, ...testFiles([]).filter((file) => commandOf(file) === "check")],
 ]) {
   const { status } = spawnSync(process.execPath, parameters, { cwd: root, stdio: "inherit" });

@@ -19,7 +19,7 @@ if (isAsked("site")) {
   step("npm", ["run", "site"]);
   // They share a browser with the tests of the packages.
   step(process.execPath, ["scripts/build.mjs", "--tests"]);
-  step("npm", ["test"], `${root}/site`);
+  step("npm", ["test"], `${root}/scripts/site`);
 }
 if (hasFiles) step(process.execPath, ["scripts/test.mjs", "--only", "release", ...words]);
 if (runAll("prove", proofs) !== 0) failed.push("a proof");

@@ -1,4 +1,4 @@
-// `npm test`: builds, then runs the quick tests. `npm run test:e2e`, `npm run test:release` and `npm test` in integration/ run
+// `npm test`: builds, then runs the quick tests. `npm run test:e2e`, `npm run test:release` and `npm test` in test/integration/ run
 // theirs (`--only`), and with words each runs only the test files whose path holds one, or whose suite is one; `npm test -- word`
 // looks among all of them but integration's.
 import { spawnSync } from "node:child_process";

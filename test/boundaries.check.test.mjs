@@ -10,10 +10,10 @@ import { entryPoints } from "../scripts/lib/public-exports.mjs";
 const sources = ["sheaf", "sheaf-server"]
   .flatMap((name) => filesBelow(`packages/${name}/src`, ".ts"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
-const tools = ["bench", "integration", "prove", "scripts", "site", "test"]
+const tools = ["bench", "scripts", "test"]
   .flatMap((folder) => filesBelow(folder, ".mjs"))
   .filter((file) => !file.includes("/node_modules/"))
-  .concat(filesBelow("playground/src", ".js"))
+  .concat(filesBelow("scripts/playground/src", ".js"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
 const entries = entryPoints("sheaf").map(({ specifier }) => specifier);
 

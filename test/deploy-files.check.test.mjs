@@ -10,7 +10,7 @@ import { defaultSettings, settingsTable } from "../packages/sheaf-server/dist/se
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
-const compose = ["compose.yaml", "deploy/compose.yaml"].map((path) => ({
+const compose = ["deploy/server.compose.yaml", "deploy/compose.yaml"].map((path) => ({
   path,
   ...parse(readFileSync(`${root}/${path}`, "utf8"), { merge: true }),
 }));
@@ -133,14 +133,14 @@ test("gateways, workers and the NATS server take its user from one secret", () =
     assert.deepEqual(secretsOf(pod), ["NATS_USER", "NATS_PASSWORD"]);
 });
 
-test("compose.yaml waits for a server longer than SHUTDOWN_GRACE_MS, and gives the GPU only to the GPU image", () => {
+test("server.compose.yaml waits for a server longer than SHUTDOWN_GRACE_MS, and gives the GPU only to the GPU image", () => {
   const services = Object.entries(compose[0].services).filter(([name]) => name.startsWith("inference-"));
   assert.deepEqual(services.map(([name]) => name).sort(), ["inference-cpu", "inference-gpu"]);
   for (const [name, { build, deploy, stop_grace_period: grace }] of services) {
     assert.match(grace, /^\d+s$/);
     assert.ok(parseInt(grace, 10) * 1000 > defaultSettings.shutdownGraceMs);
     const isGpu = name === "inference-gpu";
-    assert.equal(build.dockerfile === "Dockerfile.gpu", isGpu);
+    assert.equal(build.dockerfile === "deploy/Dockerfile.gpu", isGpu);
     assert.equal(JSON.stringify(deploy ?? {}).includes('"gpu"'), isGpu);
   }
 });

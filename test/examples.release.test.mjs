@@ -32,8 +32,8 @@ test("the BullMQ guide installs every package that its example installs", () => 
   assert.deepEqual(line.split(" ").sort(), Object.keys(dependencies).sort());
 });
 
-test("an example that needs more than the root installs is run by a test in integration/ or in a package", () => {
-  const tests = ["integration", "packages/sheaf/test", "packages/sheaf-server/test"]
+test("an example that needs more than the root installs is run by a test in test/integration/ or in a package", () => {
+  const tests = ["test/integration", "packages/sheaf/test", "packages/sheaf-server/test"]
     .flatMap((folder) => filesBelow(folder, ""))
     .filter((file) => /\.test\.m?[jt]s$/.test(file) && !file.includes("/node_modules/"))
     .map((file) => ({ file: relative(root, file), source: readFileSync(file, "utf8") }));

@@ -1,7 +1,7 @@
-// A slice of prove/fleet.mjs: real processes, a real nats-server, every fault once.
+// A slice of scripts/prove/fleet.mjs: real processes, a real nats-server, every fault once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { faultsUnderLoad, fullQueue, poison, poisonUnderLoad } from "../prove/lib/fleet-faults.mjs";
+import { faultsUnderLoad, fullQueue, poison, poisonUnderLoad } from "../scripts/prove/lib/fleet-faults.mjs";
 import { whyNoNats } from "./support/nats-server.mjs";
 
 const skip = whyNoNats() ?? false;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fuzzGrpc } from "../prove/lib/fuzz/grpc.mjs";
-import { fuzz } from "../prove/lib/fuzz/http.mjs";
-import { fuzzProxy } from "../prove/lib/fuzz/proxy.mjs";
+import { fuzzGrpc } from "../scripts/prove/lib/fuzz/grpc.mjs";
+import { fuzz } from "../scripts/prove/lib/fuzz/http.mjs";
+import { fuzzProxy } from "../scripts/prove/lib/fuzz/proxy.mjs";
 
 const seed = 7;
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
 import { userEnvironment } from "../scripts/lib/tarballs.mjs";
 
-for (const folder of [".", "integration", "site"])
+for (const folder of [".", "test/integration", "scripts/site"])
   test(`npm ci takes ${folder === "." ? "" : `${folder}/`}package-lock.json as it is`, async () => {
     const options = { cwd: `${root}/${folder}`, env: userEnvironment() };
     const { status, stderr } = await new Promise((resolve) => {

@@ -9,10 +9,10 @@ import {
   skip,
   violations,
 } from "../packages/sheaf-server/dist-test/dashboard/browser.js";
-import { argumentsOf, codeOf } from "../playground/src/command.js";
-import { pointsOf, tableOf } from "../playground/src/model.js";
-import { presets } from "../playground/src/presets.js";
-import { defaults, hashOf } from "../playground/src/settings.js";
+import { argumentsOf, codeOf } from "../scripts/playground/src/command.js";
+import { pointsOf, tableOf } from "../scripts/playground/src/model.js";
+import { presets } from "../scripts/playground/src/presets.js";
+import { defaults, hashOf } from "../scripts/playground/src/settings.js";
 import { root } from "../scripts/lib/files.mjs";
 import { playgroundPage } from "../scripts/lib/playground.mjs";
 

@@ -5,13 +5,13 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { onDark } from "../packages/sheaf-server/dist/load/report/chart.js";
 import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
-import { argumentsOf, codeOf } from "../playground/src/command.js";
-import { compute } from "../playground/src/compute.js";
-import { itemsOf, pointsOf, tableOf } from "../playground/src/model.js";
-import { playbackOf } from "../playground/src/playback.js";
-import { presetOf, presets } from "../playground/src/presets.js";
-import { defaults, hashOf, numbers, patterns, settingsOf, switches } from "../playground/src/settings.js";
-import { seedsNeeded } from "../playground/src/verdict.js";
+import { argumentsOf, codeOf } from "../scripts/playground/src/command.js";
+import { compute } from "../scripts/playground/src/compute.js";
+import { itemsOf, pointsOf, tableOf } from "../scripts/playground/src/model.js";
+import { playbackOf } from "../scripts/playground/src/playback.js";
+import { presetOf, presets } from "../scripts/playground/src/presets.js";
+import { defaults, hashOf, numbers, patterns, settingsOf, switches } from "../scripts/playground/src/settings.js";
+import { seedsNeeded } from "../scripts/playground/src/verdict.js";
 import { root } from "../scripts/lib/files.mjs";
 import { playgroundPage } from "../scripts/lib/playground.mjs";
 
@@ -236,7 +236,7 @@ test("the page is one file without a network, and its script stays below 72 kB",
 });
 
 test("the three ways have the colours of the reports, on light and dark", () => {
-  const style = readFileSync(`${root}/playground/style.css`, "utf8");
+  const style = readFileSync(`${root}/scripts/playground/style.css`, "utf8");
   const pairs = [...style.matchAll(/--(?:unbatched|fifo|auto): light-dark\((#\w+), (#\w+)\)/g)];
   const known = Object.fromEntries(Object.entries(onDark).map((pair) => pair.map((colour) => colour.toLowerCase())));
   assert.equal(pairs.length, 3);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { nodeVersions } from "../prove/lib/runtimes.mjs";
+import { nodeVersions } from "../scripts/prove/lib/runtimes.mjs";
 import { cutChangelog, unreleasedNotes, withoutPreReleaseNotes } from "../scripts/lib/release/documents.mjs";
 import { packageNames, placeholdersIn, readMetadata, withMetadata } from "../scripts/lib/release/metadata.mjs";
 import { stamp, versionToRelease } from "../scripts/lib/release/version.mjs";
@@ -43,7 +43,7 @@ test("a release with uncommitted changes or placeholders ends before it does any
   const git = (...parameters) =>
     execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@localhost", ...parameters], { cwd: clone });
   git("init", "--quiet");
-  for (const path of ["scripts", "metadata.json", "packages/sheaf/package.json"])
+  for (const path of ["scripts", "packages/sheaf/package.json"])
     cpSync(`${root}/${path}`, `${clone}/${path}`, { recursive: true });
   const release = () => {
     const options = { cwd: clone, env: userEnvironment(), encoding: "utf8", stdio: "pipe" };
@@ -53,7 +53,7 @@ test("a release with uncommitted changes or placeholders ends before it does any
       return `${status} ${stderr}`;
     }
   };
-  assert.match(release(), /^1 ✖ Commit or remove first:\n\?\? metadata\.json/);
+  assert.match(release(), /^1 ✖ Commit or remove first:\n\?\? packages/);
   git("add", ".");
   git("commit", "--quiet", "--message", "all");
   if (placeholdersIn(readMetadata()).length > 0)
@@ -108,7 +108,7 @@ test("CI runs the suites on every version of Node that `engines` names; the imag
   const { matrix } = parse(read(".github/workflows/ci.yml")).jobs.suites.strategy;
   assert.deepEqual(matrix.node.map((version) => version.split(".")[0]), supported); // prettier-ignore
   assert.deepEqual(nodeVersions, supported);
-  for (const file of ["Dockerfile", "Dockerfile.gpu"])
+  for (const file of ["Dockerfile", "deploy/Dockerfile.gpu"])
     for (const [, version] of read(file).matchAll(/^FROM node:(\d+)-/gm))
       assert.ok(supported.slice(-2).includes(version), `${file}: ${version}`);
 });

@@ -1,27 +1,27 @@
-// The pages of the site before they are rendered. The built site is tested in site/test, by .ci/run.
+// The pages of the site before they are rendered. The built site is tested in scripts/site/test, by .ci/run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { anchors, links, sections } from "../scripts/lib/markdown.mjs";
 import { publicExports } from "../scripts/lib/public-exports.mjs";
-import { llmsFull, llmsIndex } from "../site/lib/llms.mjs";
-import { playground, summaryOf } from "../site/lib/navigation.mjs";
-import { repository, routeOf, targetOf } from "../site/lib/pages.mjs";
-import { redirectPage, redirects } from "../site/lib/redirects.mjs";
-import { rewritten } from "../site/lib/rewrite.mjs";
-import { fileOf, siteOf } from "../site/lib/site.mjs";
+import { llmsFull, llmsIndex } from "../scripts/site/lib/llms.mjs";
+import { playground, summaryOf } from "../scripts/site/lib/navigation.mjs";
+import { repository, routeOf, targetOf } from "../scripts/site/lib/pages.mjs";
+import { redirectPage, redirects } from "../scripts/site/lib/redirects.mjs";
+import { rewritten } from "../scripts/site/lib/rewrite.mjs";
+import { fileOf, siteOf } from "../scripts/site/lib/site.mjs";
 
 const site = await siteOf();
 const pageAt = new Map(site.pages.map((page) => [`/${page.route}`, page]));
 const source = "docs/guide/made-up.md";
 
-test("every document is a page, but for those of packages, deploy, bench and integration", () => {
+test("every document is a page, but for those of packages, deploy, bench and test", () => {
   const rest = documents()
     .map((file) => file.slice(root.length + 1))
     .filter((path) => routeOf(path) === undefined);
   assert.deepEqual(
-    rest.filter((path) => !/^(?:packages|deploy|bench|integration)\//.test(path)),
+    rest.filter((path) => !/^(?:packages|deploy|bench|test)\//.test(path)),
     [],
   );
   assert.ok(site.pages.length > 60, `only ${site.pages.length} pages`);

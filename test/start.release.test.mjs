@@ -14,7 +14,7 @@ const isOurs = (path) => !/\/(node_modules|dist|dist-test|test)$/.test(path);
 function copyOfRepository(t) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-start-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  for (const path of ["package.json", "tsconfig.base.json", "scripts", "packages"])
+  for (const path of ["package.json", "scripts", "packages"])
     cpSync(`${root}/${path}`, `${folder}/${path}`, { recursive: true, filter: isOurs });
   symlinkSync(`${root}/node_modules`, `${folder}/node_modules`);
   return folder;

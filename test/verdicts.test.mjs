@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cases, count, isOutside, started } from "../prove/lib/verdicts.mjs";
+import { cases, count, isOutside, started } from "../scripts/prove/lib/verdicts.mjs";
 
 // A slice of `npm run prove -- verdicts`, whose sample is large enough for 0.9 of those owed: one seed, every other ratio.
 const few = cases.filter(({ ratio = 0 }) => [0, 0.1, 0.5, 2, 10].includes(ratio));

@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { createBatcher } from "sheaf";
-import { startPostgres } from "../../integration/lib/postgres.mjs";
+import { startPostgres } from "../../test/integration/lib/postgres.mjs";
 import { loadMlp, mlpLength, runMlp } from "../../packages/sheaf-server/dist/runners/mlp-worker.js";
 import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 import { median } from "./machine.mjs";
@@ -66,8 +66,8 @@ const postgres = {
   maxBatchSize: 32,
   numbers: [4, 6, 8, 10, 12, 16],
   async open() {
-    const manifest = fileURLToPath(new URL("../../integration/package.json", import.meta.url));
-    const folder = fileURLToPath(new URL("../../integration", import.meta.url));
+    const manifest = fileURLToPath(new URL("../../test/integration/package.json", import.meta.url));
+    const folder = fileURLToPath(new URL("../../test/integration", import.meta.url));
     if (!existsSync(`${folder}/node_modules`)) {
       const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit" });
       if (status !== 0) throw new Error("integration: npm ci failed");

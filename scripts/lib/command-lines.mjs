@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { root } from "./files.mjs";
+import { pathOf } from "./named.mjs";
 import { importsOf } from "./imports.mjs";
 import { codeBlocks, inlineCode } from "./markdown.mjs";
 
@@ -46,7 +47,7 @@ function aboutScript(line) {
   const { scripts } = JSON.parse(readFileSync(`${root}/package.json`, "utf8"));
   if (!Object.hasOwn(scripts, script)) return `package.json has no script ${script}`;
   if (separator !== "--" || !/^[a-z]/.test(name ?? "")) return undefined;
-  const file = script === "new" ? `scripts/templates/${name}.mjs` : `${script}/${name}.mjs`;
+  const file = pathOf(script, name);
   const path = `${root}/${file}`;
   if (!existsSync(path)) return `there is no ${file}`;
   const source = sourceWithImports(path);

@@ -5,11 +5,13 @@ import { anchors, links, sections, tableRows } from "./markdown.mjs";
 
 /** Every Markdown file that a reader of the repository or of a package meets. */
 export function documents() {
-  const top = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "RELEASING", "CHANGELOG"].map((name) =>
-    join(root, `${name}.md`),
+  const top = ["README", "ARCHITECTURE", "CONTRIBUTING", ".github/SECURITY", "scripts/RELEASING", "CHANGELOG"].map(
+    (name) => join(root, `${name}.md`),
   );
   const packages = ["sheaf", "sheaf-server"].map((name) => join(root, `packages/${name}/README.md`));
-  const below = ["docs", "deploy", "examples", "bench", "integration"].flatMap((folder) => filesBelow(folder, ".md"));
+  const below = ["docs", "deploy", "examples", "bench", "test/integration"].flatMap((folder) =>
+    filesBelow(folder, ".md"),
+  );
   // What was installed there is not ours.
   return [...top, ...packages, ...below].filter(
     (file) => existsSync(file) && !/\/(node_modules|\.venv|artifacts)\//.test(file),

@@ -8,13 +8,13 @@ import { runtimeImportsOf } from "./imports.mjs";
  */
 export const floorPlan = {
   ".": [
-    ["integration", "test"],
-    ["prove"],
+    ["test", "test/integration"],
+    ["scripts/prove"],
     ["bench"],
-    ["integration/lib"],
+    ["test/integration/lib"],
     ["test/fakes", "test/support"],
-    ["site"],
-    ["playground", "scripts"],
+    ["scripts/site"],
+    ["scripts", "scripts/playground"],
     ["examples", "packages"],
   ],
   "packages/sheaf/src": [

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { root } from "./files.mjs";
 
 /**
@@ -9,11 +10,11 @@ import { root } from "./files.mjs";
 export function runNamed(folder, [name, ...parameters]) {
   const names = namesIn(folder);
   if (name === undefined || !names.includes(name)) {
-    if (name !== undefined) console.error(`There is no ${folder}/${name}.mjs.`);
+    if (name !== undefined) console.error(`There is no ${pathOf(folder, name)}.`);
     console.error(`npm run ${folder} -- NAME [option …], where NAME is one of: ${names.join(", ") || "(none yet)"}`);
     return 2;
   }
-  return node("scripts/build.mjs") || node(`${folder}/${name}.mjs`, ...parameters);
+  return node("scripts/build.mjs") || node(pathOf(folder, name), ...parameters);
 }
 
 /** Runs all of these scripts of a folder in turn, says how long each took, and returns 1 if one of them failed. */
@@ -22,7 +23,7 @@ export function runAll(folder, names) {
   const outcomes = names.map((name) => {
     console.log(`\n== npm run ${folder} -- ${name}`);
     const startedAtMs = performance.now();
-    const status = node(`${folder}/${name}.mjs`);
+    const status = node(pathOf(folder, name));
     return { name, status, tookS: Math.round((performance.now() - startedAtMs) / 1000) };
   });
   for (const { name, status, tookS } of outcomes) console.log(`${status === 0 ? "✔" : "✖"} ${name} (${tookS} s)`);
@@ -36,15 +37,16 @@ export function isForReleases(folder, name) {
 
 /** The scripts of a folder that say in their first lines how they are called; the others are parts of these. */
 export function namesIn(folder) {
-  if (!existsSync(`${root}/${folder}`)) return [];
-  return readdirSync(`${root}/${folder}`)
+  return readdirSync(dirname(`${root}/${pathOf(folder, "")}`))
     .filter((file) => file.endsWith(".mjs"))
     .map((file) => file.slice(0, -".mjs".length))
     .filter((name) => textOf(folder, name).includes(`npm run ${folder} -- ${name}`))
     .sort();
 }
 
-const textOf = (folder, name) => readFileSync(`${root}/${folder}/${name}.mjs`, "utf8");
+/** From the repository's root. */
+export const pathOf = (folder, name) => `${folder === "prove" ? "scripts/" : ""}${folder}/${name}.mjs`;
+const textOf = (folder, name) => readFileSync(`${root}/${pathOf(folder, name)}`, "utf8");
 
 function node(...command) {
   const { status, signal } = spawnSync(process.execPath, command, { cwd: root, stdio: "inherit" });

@@ -6,7 +6,7 @@ import { leavingOut } from "./size.mjs";
 
 /** The page "Would it pay for me?" as one file, and the bytes of its script, gzipped at level 9. */
 export async function playgroundPage() {
-  const folder = `${root}/playground`;
+  const folder = `${root}/scripts/playground`;
   const [script, style] = await Promise.all([bundled(`${folder}/src/main.js`), bundled(`${folder}/style.css`)]);
   // No text of the script may end the element that holds it.
   const inline = script.replaceAll("</script", "<\\/script");

@@ -11,6 +11,18 @@ const kinds = {
   sheaf: (command) => command.split("\n").every((line) => line.startsWith("npx sheaf ")),
 };
 
+/** The pages whose `npx sheaf …` blocks a newcomer tries. */
+const triedPages = ["README.md", "docs/guide/capacity.md"];
+
+/** The blocks of `npx sheaf …` lines that a newcomer tries, with their outputs where a page shows them: `{ page, command, output }`. */
+export function sheafSteps() {
+  return triedPages.flatMap((page) =>
+    codeBlocks(readFileSync(`${root}/${page}`, "utf8"))
+      .filter(({ language, text }) => language === "sh" && kinds.sheaf(text.trim()))
+      .map(({ text, output }) => ({ page, command: text.trim(), output })),
+  );
+}
+
 /**
  * The shell blocks of README.md in their order: `{ kind, command, output }`, the output undefined where the document shows
  * none. test/readme.check.test.mjs and test/tarballs.release.test.mjs run each kind but the installs, which `npm run prove -- release` types.

@@ -42,7 +42,7 @@ export function compileSnippets(blocks, folder = join(root, "artifacts/snippets"
       `${prelude.replaceAll("\n", " ")}\n${text}\nexport {};\n`,
     );
   const options = {
-    extends: join(root, "tsconfig.base.json"),
+    extends: join(root, "packages/tsconfig.base.json"),
     compilerOptions: {
       rootDir: ".", outDir: "out", declaration: false, declarationMap: false,
       noUnusedLocals: false, noUnusedParameters: false, ...compilerOptions[language],

@@ -15,7 +15,7 @@ export function suiteOf(file) {
  */
 export function commandOf(file) {
   const path = relative(root, file);
-  if (path.startsWith("integration/")) return "integration";
+  if (path.startsWith("test/integration/")) return "integration";
   const [, folder, suffix] = /\/(check|e2e|release)\/|\.(check|e2e|release)\.test\./.exec(path) ?? [];
   return folder ?? suffix ?? "test";
 }
@@ -26,15 +26,15 @@ export function testFiles(words) {
   return [
     ...filesBelow("packages/sheaf/dist-test", ".test.js"),
     ...filesBelow("packages/sheaf-server/dist-test", ".test.js"),
-    ...filesBelow("test", ".test.mjs"),
+    ...filesBelow("test", ".test.mjs").filter((file) => !file.includes("/test/integration/")),
   ].filter((file) => words.length === 0 || words.some((word) => file.includes(word) || suiteOf(file) === word));
 }
 
-/** The test files of `integration/`, which is installed on its own; with words those whose path holds one. */
+/** The test files of `test/integration/`, which is installed on its own; with words those whose path holds one. */
 export function integrationFiles(words) {
-  return readdirSync(`${root}/integration`)
+  return readdirSync(`${root}/test/integration`)
     .filter((name) => name.endsWith(".test.mjs") && (words.length === 0 || words.some((word) => name.includes(word))))
-    .map((name) => `${root}/integration/${name}`);
+    .map((name) => `${root}/test/integration/${name}`);
 }
 
 /** Two processes: every machine that counts has two cores. */

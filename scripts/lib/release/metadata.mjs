@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { root } from "../files.mjs";
 
 /** What npm shows of the packages, all from one file that the owner fills in. */
-export const readMetadata = (folder = root) => JSON.parse(readFileSync(`${folder}/metadata.json`, "utf8"));
+export const readMetadata = (folder = root) => JSON.parse(readFileSync(`${folder}/scripts/metadata.json`, "utf8"));
 
 /** The packages in the order in which they are published: the server depends on the library. */
 export const packageNames = ["sheaf", "sheaf-server"];

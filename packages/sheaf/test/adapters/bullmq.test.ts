@@ -1,4 +1,4 @@
-// What needs no Redis; integration/bullmq.test.mjs has the rest.
+// What needs no Redis; test/integration/bullmq.test.mjs has the rest.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { batchProcessor } from "../../dist/adapters/bullmq.js";

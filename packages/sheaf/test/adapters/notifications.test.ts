@@ -1,4 +1,4 @@
-// What needs no push service; integration/expo.test.mjs has expo-server-sdk against a receiver.
+// What needs no push service; test/integration/expo.test.mjs has expo-server-sdk against a receiver.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expoPush, multicast, PushError } from "../../dist/adapters/notifications/index.js";

@@ -1,4 +1,4 @@
-// What needs no vector store; integration/vector-store.test.mjs has the real ones.
+// What needs no vector store; test/integration/vector-store.test.mjs has the real ones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { lanceDbStore, qdrantStore } from "../../dist/adapters/vector-store/index.js";
