@@ -36,6 +36,17 @@ for (const kind of ["thread", "process"] as const) {
       });
     }
 
+    test("a result that cannot leave the worker fails alone, without another run", async () => {
+      const executor = kinds[kind](url);
+      const call = createBatcher(executor, { maxBatchSize: 4, onBatchError: "fail" });
+      const outcomes = await call.settle(["nothing", "a function", "a throwing getter", "nothing"]);
+      const told = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : String(outcome.reason)));
+      assert.match(told[1]!, /could not be cloned/);
+      assert.match(told[2]!, /not to be read/);
+      assert.deepEqual([told[0], told[3]], ["ok", "ok"]);
+      await call.close();
+    });
+
     test("what a module posts to its parentPort, or closing that, is nothing to the pool", async () => {
       const executor = kinds[kind](url);
       const call = createBatcher(executor, { maxBatchSize: 1 });

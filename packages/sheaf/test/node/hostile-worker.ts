@@ -13,7 +13,9 @@ export type Mischief =
   | "a text"
   | "a result nested too deep"
   | "an unreadable error"
-  | "an unreadable error in a place";
+  | "an unreadable error in a place"
+  | "a function"
+  | "a throwing getter";
 
 function unreadable(): Error {
   return Object.defineProperty(new Error(), "message", {
@@ -43,7 +45,19 @@ function misbehave(mischief: Mischief): unknown {
   return ["ok"];
 }
 
+function unpackable(mischief: Mischief): unknown {
+  if (mischief === "a function") return () => "ok";
+  if (mischief !== "a throwing getter") return "ok";
+  return {
+    get value() {
+      throw "not to be read"; // eslint-disable-line no-throw-literal
+    },
+  };
+}
+
 export default defineWorker({
   run: (mischiefs: Mischief[]) =>
-    mischiefs.length === 1 ? (misbehave(mischiefs[0] as Mischief) as string[]) : mischiefs.map(() => "ok"),
+    mischiefs.length === 1
+      ? (misbehave(mischiefs[0] as Mischief) as string[])
+      : (mischiefs.map(unpackable) as string[]),
 });

@@ -1,4 +1,5 @@
 import { describeError, rebuildError } from "../../core/contract/wire-error.ts";
+import type { RowEncoder } from "./encoded-rows.ts";
 import { isError } from "./write.ts";
 import { headBytes, pack, unpack, type Packed } from "./pack.ts";
 
@@ -92,8 +93,27 @@ export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; large
   return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
 }
 
+const errorOf = (thrown: unknown): unknown => (isError(thrown) ? thrown : rebuildError(describeError(thrown)));
+
 /** An error is sent as a list of one. */
-export const packError = (thrown: unknown): Packed =>
-  pack([isError(thrown) ? thrown : rebuildError(describeError(thrown))]);
+export const packError = (thrown: unknown): Packed => pack([errorOf(thrown)]);
+
+/** In the place of a result that cannot be packed (a function, a promise, a detached buffer) is the error that says so. */
+export function packResults(results: ArrayLike<unknown>, encoder: RowEncoder | undefined): Packed {
+  try {
+    return pack(results, encoder);
+  } catch (error) {
+    if (results.length === 1) throw error;
+    const packable = (result: unknown): unknown => {
+      try {
+        pack([result], encoder);
+        return result;
+      } catch (own) {
+        return errorOf(own);
+      }
+    };
+    return pack(Array.from(results, packable), encoder);
+  }
+}
 
 export const unpackError = (packed: Packed): Error => unpack(packed, "own")[0] as Error;

@@ -2,7 +2,7 @@ import { checkResults } from "../../core/dispatch/run.ts";
 import { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../contract/define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
-import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
+import { Kind, message, packError, packResults, type Message, type Port } from "../wire/message.ts";
 import { pack, unpack, type Packed } from "../wire/pack.ts";
 import { lowerPriority } from "./priority.ts";
 
@@ -101,7 +101,7 @@ export class Host {
     try {
       if (this.#aborted.has(id)) throw new DOMException("Every caller of the batch has left.", "AbortError");
       const encoder = wanted === Kind.batchToEncode ? this.#encoder : undefined;
-      reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt, encoder), encoder);
+      reply = packResults(await this.#run(unpack(packed as Packed, "view"), id, attempt, encoder), encoder);
     } catch (error) {
       kind = Kind.failure;
       reply = packError(error);
