@@ -28,9 +28,10 @@ export class KeyBatcher {
   readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
   /** Who opened it: of many, each has its share. */
-  readonly opener: object | undefined;
+  readonly opener: object | string;
+  readonly openedAtMs: number = performance.now();
 
-  constructor(settings: Settings, cache: ModelCache | undefined, opener: object | undefined) {
+  constructor(settings: Settings, cache: ModelCache | undefined, opener: object | string) {
     this.settings = settings;
     this.opener = opener;
     this.#cache = cache;

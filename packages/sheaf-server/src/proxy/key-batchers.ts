@@ -16,7 +16,7 @@ import type { Caller } from "../tenants/caller.ts";
  */
 const maxKeyBatchers = 200;
 
-/** New keys and models that one caller may open in a second. */
+/** New models that one caller, or one key of the upstream, may open in a second. */
 const mostOpenedPerS = 100;
 
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
@@ -30,8 +30,6 @@ export class KeyBatchers implements DashboardBatcher {
   /** In order of use, the least recent first. */
   readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
-  /** How many each caller has opened in a second; callers without a key are one. */
-  readonly #opened = new WeakMap<object, { count: number; fromMs: number }>();
   /** Counts of batchers that are gone. */
   #gone: BatcherStats[] = [];
   #closing: Promise<boolean> | undefined;
@@ -55,7 +53,7 @@ export class KeyBatchers implements DashboardBatcher {
   of(key: readonly unknown[], model: string, caller: Caller | undefined): KeyBatcher {
     if (this.isDraining) throw draining();
     const name = JSON.stringify([key, model]);
-    const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(model, caller);
+    const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(model, caller, JSON.stringify(key));
     this.#keyBatchers.delete(name);
     this.#keyBatchers.set(name, keyBatcher);
     return keyBatcher;
@@ -79,11 +77,11 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(model: string, caller: Caller | undefined): KeyBatcher {
+  #open(model: string, caller: Caller | undefined, key: string): KeyBatcher {
     // A tenant of a key may be made up; its key is not.
-    const opener = caller?.key ?? caller?.tenant;
-    this.#checkPace(opener ?? this);
-    if (opener !== undefined) this.#checkShare(opener);
+    const opener = caller?.key ?? caller?.tenant ?? key;
+    this.#checkPace(opener);
+    if (opener !== key) this.#checkShare(opener);
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
     const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(model), opener);
     keyBatcher.batcher.subscribe((record) => {
@@ -102,19 +100,18 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   /** A new name in each request made others wait seven times as long as a known one. */
-  #checkPace(opener: object): void {
-    const nowMs = performance.now();
-    const known = this.#opened.get(opener);
-    const opened = known !== undefined && nowMs - known.fromMs < 1000 ? known : { count: 0, fromMs: nowMs };
-    this.#opened.set(opener, opened);
-    if (++opened.count > mostOpenedPerS) throw full(`this caller asked for ${mostOpenedPerS} new models in a second`);
+  #checkPace(opener: object | string): void {
+    const fromMs = performance.now() - 1000;
+    const isNew = (keyBatcher: KeyBatcher): boolean => keyBatcher.opener === opener && keyBatcher.openedAtMs > fromMs;
+    if ([...this.#keyBatchers.values()].filter(isNew).length >= mostOpenedPerS)
+      throw full(`this caller asked for ${mostOpenedPerS} new models in a second`);
   }
 
   /**
    * A caller may hold as many as nobody holds: of n greedy ones each gets the (n + 1)th part, and there is always room for another
    * (dynamic thresholds; Choudhury and Hahne, 1998).
    */
-  #checkShare(opener: object): void {
+  #checkShare(opener: object | string): void {
     const busy = [...this.#keyBatchers.values()].filter(({ isIdle }) => !isIdle);
     const own = busy.filter((keyBatcher) => keyBatcher.opener === opener).length;
     if (own >= maxKeyBatchers - busy.length) throw full(`${own} models of this caller have calls that wait`);

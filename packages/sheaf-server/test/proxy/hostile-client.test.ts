@@ -47,6 +47,7 @@ test("when calls of 200 keys wait, another key gets Retry-After, and finds room 
   const held = Array.from({ length: 200 }, (_, i) =>
     proxy.embed("a", { key: `sk-${i}`, signal: controller.signal }).catch(() => undefined),
   );
+  for (const call of held) void call.then((reply) => assert.equal(isOpen, true, JSON.stringify(reply?.json)));
   while (api.requests.length < 200) await new Promise((resolve) => setTimeout(resolve, 5));
   const refused = await proxy.embed("a", { key: "one-more" });
   assert.equal(refused.status, 429);

@@ -100,6 +100,7 @@ test("a caller that names a new model in each request is told to come back in a 
   for (let i = 0; i < 100; i++) keyBatchers.of(["sk-1"], `m${i}`, undefined);
   assert.throws(() => keyBatchers.of(["sk-1"], "m100", undefined), /100 new models in a second; retry in a second/);
   keyBatchers.of(["sk-1"], "m0", undefined);
+  keyBatchers.of(["sk-2"], "m0", undefined);
   nowMs += 1000;
   keyBatchers.of(["sk-1"], "m100", undefined);
 });
