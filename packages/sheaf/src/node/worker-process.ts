@@ -22,9 +22,10 @@ export function workerProcess(
   options: EncodingWorkerOptions = {},
 ): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
-  const { data, niceness, heapLimitMb, rowEncoder, wantsEncoded } = settings;
+  const { data, niceness, heapLimitMb, rowEncoder, wantsEncoded, maxResultBytes } = settings;
   return new Pool({
     ...settings,
-    open: (events) => openProcess({ url: settings.url, data, rowEncoder, niceness, heapLimitMb, wantsEncoded }, events),
+    open: (events) =>
+      openProcess({ url: settings.url, data, rowEncoder, niceness, heapLimitMb, wantsEncoded, maxResultBytes }, events),
   });
 }

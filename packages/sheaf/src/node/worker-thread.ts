@@ -19,11 +19,12 @@ export function workerThread<Worker extends WorkerDefinition<unknown, unknown>>(
 export function workerThread<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
 export function workerThread(url: string | URL, options: EncodingWorkerOptions = {}): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
-  const { data, heapLimitMb, rowEncoder, wantsEncoded } = settings;
+  const { data, heapLimitMb, rowEncoder, wantsEncoded, maxResultBytes } = settings;
   // Elsewhere than on Linux this would lower the priority of the whole process.
   const niceness = process.platform === "linux" ? settings.niceness : 0;
   return new Pool({
     ...settings,
-    open: (events) => openThread({ url: settings.url, data, rowEncoder, niceness, heapLimitMb, wantsEncoded }, events),
+    open: (events) =>
+      openThread({ url: settings.url, data, rowEncoder, niceness, heapLimitMb, wantsEncoded, maxResultBytes }, events),
   });
 }

@@ -54,3 +54,24 @@ test("a module that is not a row encoder rejects ready() and says what it must e
   await assert.rejects(executor.ready(), /is not a row encoder: it must export maxBytes/);
   await executor.close();
 });
+
+for (const open of [workerThread, workerProcess])
+  test(`${open.name}: a result above maxResultBytes is an error that does not leave the worker, also when answered early`, async () => {
+    const growing =
+      "data:text/javascript,export default { run: (items, model, { answer }) => { " +
+      "const make = { text: () => 'x'.repeat(1e5), row: () => new Float64Array(1e5), list: () => Array(1e5).fill(1), small: () => [1] }; " +
+      "items.forEach((kind, i) => kind.startsWith('early ') && answer(i, make[kind.slice(6)]())); " +
+      "return items.map((kind) => make[kind.replace('early ', '')]()); } }";
+    const options = { maxResultBytes: 50_000 } as EncodingWorkerOptions;
+    await using call = createBatcher(open<string, unknown>(growing, options), { maxBatchSize: 16 });
+    const kinds = ["small", "text", "row", "list", "early small", "early text", "early row", "early list", "small"];
+    const outcomes = await Promise.allSettled(kinds.map((kind) => call(kind)));
+    for (const [i, outcome] of outcomes.entries()) {
+      if (kinds[i]!.endsWith("small")) assert.deepEqual(outcome, { status: "fulfilled", value: [1] });
+      else
+        assert.match(
+          String((outcome as PromiseRejectedResult).reason),
+          /the result takes \d{6} bytes, more than 50000/,
+        );
+    }
+  });

@@ -93,6 +93,11 @@ export interface EncodingWorkerOptions<Data = unknown> extends WorkerOptions<Dat
    * @default none
    */
   readonly encodeRows?: EncodeRows | undefined;
+  /**
+   * A result that takes more bytes on its way from the worker is an error, and does not leave it. Its batch goes on.
+   * @default none
+   */
+  readonly maxResultBytes?: number | undefined;
 }
 
 /** @see EncodingWorkerOptions.encodeRows */
@@ -122,6 +127,7 @@ export interface WorkerSettings extends PoolSettings {
   readonly heapLimitMb: number | undefined;
   readonly rowEncoder: string | undefined;
   readonly wantsEncoded: (() => boolean) | undefined;
+  readonly maxResultBytes: number;
 }
 
 export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Check> = {
@@ -142,6 +148,7 @@ const workerChecks: Record<keyof EncodingWorkerOptions, Check> = {
   ...poolChecks,
   encodeRows: (name, value) =>
     check(typeof value === "object" && value !== null && "module" in value, name, "an object with a module", value),
+  maxResultBytes: checkCountOrInfinity,
   heapLimitMb: (name, value) =>
     check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of megabytes > 0", value),
 };
@@ -153,7 +160,7 @@ const workerChecks: Record<keyof EncodingWorkerOptions, Check> = {
 export function workerSettings(url: string | URL, options: EncodingWorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);
   checkOptions(options, workerChecks);
-  const { data, heapLimitMb, encodeRows } = options;
+  const { data, heapLimitMb, encodeRows, maxResultBytes = Infinity } = options;
   const name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1);
   return {
     ...poolSettings(options, name),
@@ -162,6 +169,7 @@ export function workerSettings(url: string | URL, options: EncodingWorkerOptions
     heapLimitMb,
     rowEncoder: encodeRows && moduleUrlOf(encodeRows.module),
     wantsEncoded: encodeRows && (encodeRows.wanted ?? (() => true)),
+    maxResultBytes,
   };
 }
 

@@ -1,7 +1,7 @@
 import { describeError, rebuildError } from "../../core/contract/wire-error.ts";
 import type { RowEncoder } from "./encoded-rows.ts";
 import { isError } from "./write.ts";
-import { headBytes, pack, unpack, type Packed } from "./pack.ts";
+import { headBytes, pack, packedBytes, unpack, type Packed } from "./pack.ts";
 
 /** Kinds of messages between a pool and its workers. */
 export const Kind = {
@@ -98,22 +98,34 @@ const errorOf = (thrown: unknown): unknown => (isError(thrown) ? thrown : rebuil
 /** An error is sent as a list of one. */
 export const packError = (thrown: unknown): Packed => pack([errorOf(thrown)]);
 
-/** In the place of a result that cannot be packed (a function, a promise, a detached buffer) is the error that says so. */
-export function packResults(results: ArrayLike<unknown>, encoder: RowEncoder | undefined): Packed {
+/**
+ * In the place of a result that cannot be packed (a function, a promise, a detached buffer) or that takes more than `maxBytes` is
+ * the error that says so. Results are looked at one by one only where all together are at fault.
+ */
+export function packResults(results: ArrayLike<unknown>, maxBytes: number, encoder: RowEncoder | undefined): Packed {
   try {
-    return pack(results, encoder);
+    if (!Array.prototype.some.call(results, (result) => plainBytes(result) > maxBytes)) {
+      const packed = pack(results, encoder);
+      if (packedBytes(packed) <= maxBytes) return packed;
+    }
   } catch (error) {
     if (results.length === 1) throw error;
-    const packable = (result: unknown): unknown => {
-      try {
-        pack([result], encoder);
-        return result;
-      } catch (own) {
-        return errorOf(own);
-      }
-    };
-    return pack(Array.from(results, packable), encoder);
   }
+  const packable = (result: unknown): unknown => {
+    try {
+      const plain = plainBytes(result);
+      const bytes = plain > maxBytes ? plain : packedBytes(pack([result]));
+      if (bytes <= maxBytes || isError(result)) return result;
+      return new RangeError(`the result takes ${bytes} bytes, more than ${maxBytes}`);
+    } catch (own) {
+      return errorOf(own);
+    }
+  };
+  return pack(Array.from(results, packable), encoder);
 }
+
+/** Of a text or numbers, without packing them. */
+const plainBytes = (value: unknown): number =>
+  typeof value === "string" ? value.length : ArrayBuffer.isView(value) ? value.byteLength : 0;
 
 export const unpackError = (packed: Packed): Error => unpack(packed, "own")[0] as Error;

@@ -27,6 +27,10 @@ export function pack(values: ArrayLike<unknown>, encoder?: RowEncoder): Packed {
   return { buffer, large: writer.large };
 }
 
+/** The bytes of packed values. */
+export const packedBytes = ({ buffer, large }: Packed): number =>
+  large.reduce((sum, row) => sum + row.byteLength, buffer.byteLength);
+
 /** The reverse of `pack`. Rows of `large` are used as they are. */
 export function unpack({ buffer, large }: Packed, ownership: RowOwnership): unknown[] {
   const words = new Uint32Array(buffer);

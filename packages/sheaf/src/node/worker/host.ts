@@ -3,7 +3,7 @@ import { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../contract/define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, packResults, type Message, type Port } from "../wire/message.ts";
-import { pack, unpack, type Packed } from "../wire/pack.ts";
+import { unpack, type Packed } from "../wire/pack.ts";
 import { lowerPriority } from "./priority.ts";
 
 /** The start data of a worker. */
@@ -14,6 +14,8 @@ export interface HostOptions {
   readonly rowEncoder: string | undefined;
   /** How far the scheduling priority of the thread or process is lowered; 0 leaves it as it is. */
   readonly niceness: number;
+  /** The most bytes that a result may take on its way. */
+  readonly maxResultBytes: number;
 }
 
 /** The differences between a thread and a process. */
@@ -40,6 +42,7 @@ export class Host {
   #worker: LoadedWorker | undefined;
   #model: unknown;
   #encoder: RowEncoder | undefined;
+  #maxResultBytes = Infinity;
   #running = false;
   #sampledAtMs = -Infinity;
 
@@ -53,10 +56,11 @@ export class Host {
     void this.#load(options).then(() => this.#runWaiting());
   }
 
-  async #load({ url, data, rowEncoder, niceness }: HostOptions): Promise<void> {
+  async #load({ url, data, rowEncoder, niceness, maxResultBytes }: HostOptions): Promise<void> {
     const { port } = this.#home;
     try {
       lowerPriority(0, niceness);
+      this.#maxResultBytes = maxResultBytes;
       const worker = workerOf((await import(url)) as { default?: unknown }, url);
       if (rowEncoder !== undefined)
         this.#encoder = encoderOf((await import(rowEncoder)) as Partial<RowEncoder>, rowEncoder);
@@ -101,7 +105,8 @@ export class Host {
     try {
       if (this.#aborted.has(id)) throw new DOMException("Every caller of the batch has left.", "AbortError");
       const encoder = wanted === Kind.batchToEncode ? this.#encoder : undefined;
-      reply = packResults(await this.#run(unpack(packed as Packed, "view"), id, attempt, encoder), encoder);
+      const results = await this.#run(unpack(packed as Packed, "view"), id, attempt, encoder);
+      reply = packResults(results, this.#maxResultBytes, encoder);
     } catch (error) {
       kind = Kind.failure;
       reply = packError(error);
@@ -124,7 +129,7 @@ export class Host {
     encoder: RowEncoder | undefined,
   ): Promise<ArrayLike<unknown>> {
     const handle = new AnswerHandle(id, items.length, (index, result) => {
-      this.#home.port.send(message(Kind.answer, id, index, pack([result], encoder)));
+      this.#home.port.send(message(Kind.answer, id, index, packResults([result], this.#maxResultBytes, encoder)));
     });
     const context = this.#context(id, attempt, handle);
     const worker = this.#worker as LoadedWorker;
