@@ -69,7 +69,7 @@ async function alone(
   const timeout = AbortSignal.timeout(timeoutMs!);
   const either = AbortSignal.any([signal!, timeout]);
   try {
-    const maxReplyBytes = settings.upstreamMaxReplyBytes;
+    const { maxReplyBytes } = settings;
     return await post(url, upstreamHeaders(headers, settings), String(body), { signal: either, maxReplyBytes });
   } catch (error) {
     if (signal!.aborted) throw clientClosedRequest();

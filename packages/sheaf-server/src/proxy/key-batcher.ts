@@ -36,7 +36,7 @@ export class KeyBatcher {
     this.opener = opener;
     this.#cache = cache;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
-    const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
+    const { maxReplyBytes } = settings;
     const isKnown = runs !== undefined || weight !== undefined;
     this.#rateLimit = createRateLimit({ limits: isKnown ? { runs, weight, perMs: 60_000 } : undefined });
     this.batcher = embeddingRequests(

@@ -15,6 +15,7 @@ import { metricsPath, metricsRoute } from "../http/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../settings/settings.ts";
 import { packageVersion } from "../shared/version.ts";
 import { checkCallers } from "../http/check-callers.ts";
+import { readInTurns } from "../http/thread-turns.ts";
 import { healthPaths } from "../http/health-paths.ts";
 import { tenantFamilies } from "../observe/tenant-metrics.ts";
 import { Callers } from "../tenants/callers.ts";
@@ -80,6 +81,7 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app, keyBatchers);
   checkCallers(app, callers, guardedPaths);
+  readInTurns(app);
   logBatches(app.log, keyBatchers.name, keyBatchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);

@@ -36,7 +36,7 @@ export const blamesInputs = (error: unknown): boolean =>
 
 export interface PostOptions {
   readonly signal: AbortSignal;
-  /** UPSTREAM_MAX_REPLY_BYTES, unpacked. */
+  /** MAX_REPLY_BYTES, unpacked. */
   readonly maxReplyBytes: number;
 }
 
@@ -65,7 +65,7 @@ export async function post(
     if (signal.aborted) throw signal.reason;
     throw error instanceof Problem ? error : unreachable(error);
   }
-  const limit = `${maxReplyBytes} bytes (UPSTREAM_MAX_REPLY_BYTES)`;
+  const limit = `${maxReplyBytes} bytes (MAX_REPLY_BYTES)`;
   throw new Problem("UPSTREAM_ERROR", `The upstream's reply is larger than ${limit}; request less at a time.`);
 }
 

@@ -6,6 +6,7 @@ import { sendCacheUse } from "../cache/cache-use.ts";
 import { cacheOpener } from "./models/open-cache.ts";
 import { answerProblems } from "../http/app.ts";
 import { checkCallers, isOperator } from "../http/check-callers.ts";
+import { readInTurns } from "../http/thread-turns.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
@@ -92,6 +93,7 @@ export async function serveHttp(
   showSchemasOnly(app);
   answerProblems(app, models);
   checkCallers(app, callers, guardedPaths);
+  readInTurns(app);
   if (needsKey(settings)) app.addHook("onRoute", showRefusal);
   // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
   app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));

@@ -178,6 +178,12 @@ const rows = {
     ),
     runTimeoutMs: perModel(integer(60_000, 1, longestMs, "Maximum run time of a batch; a longer one is abandoned.")),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Maximum size of a request body, in bytes."),
+    maxReplyBytes: integer(
+      67_108_864,
+      1024,
+      1_073_741_824,
+      "Maximum size of a reply, of a model's result and of one reply of the upstream, in bytes.",
+    ),
     maxJsonKeys: integer(100_000, 1, 1_000_000_000, "Maximum number of object keys in a JSON body."),
     maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Maximum number of arrays and objects in a JSON body."),
     maxInputs: integer(2048, 1, 1_000_000, "Maximum number of inputs in a request."),
@@ -281,12 +287,6 @@ const rows = {
       1,
       1_000_000_000,
       "Maximum estimated tokens per minute to the upstream, per key and model.",
-    ),
-    upstreamMaxReplyBytes: integer(
-      67_108_864,
-      1024,
-      1_073_741_824,
-      "Maximum size of one reply of the upstream, in bytes.",
     ),
   }),
   ...inGroup("Fleet", {

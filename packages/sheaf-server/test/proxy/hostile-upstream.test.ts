@@ -43,14 +43,14 @@ async function refusals(
   settings: Parameters<typeof proxying>[2] = {},
 ): Promise<Reply[]> {
   const { url } = await upstream(t, answer);
-  const proxy = await proxying(t, url, { upstreamMaxReplyBytes: 100_000, ...settings });
+  const proxy = await proxying(t, url, { maxReplyBytes: 100_000, ...settings });
   // Lists: each stays whole in its request.
   return Promise.all([proxy.embed(texts), proxy.embed(texts)]);
 }
 
 type Case = readonly [name: string, answer: Parameters<typeof upstream>[1], message: RegExp, status?: number];
 const notAnswers: readonly Case[] = [
-  ["an answer above UPSTREAM_MAX_REPLY_BYTES", (r) => json(r, { junk: "x".repeat(100_000) }), /larger than 100000 bytes/],
+  ["an answer above MAX_REPLY_BYTES", (r) => json(r, { junk: "x".repeat(100_000) }), /larger than 100000 bytes/],
   [
     "an answer that is small until it is unpacked",
     (r) => r.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("x".repeat(1_000_000))),

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { threadTurns } from "../thread-turns.ts";
 
 /** Requests of one connection that may be in progress at once, for clients that send several before they read a reply. */
 const mostInProgress = 16;
@@ -27,7 +28,9 @@ export function takeTurns(app: FastifyInstance): void {
     const line = lines.get(socket) ?? newLine(socket);
     const start = (): void => {
       line.replies.push(reply);
+      threadTurns.open++;
       reply.once("close", () => {
+        threadTurns.open--;
         line.replies.splice(line.replies.indexOf(reply), 1);
         startNext(line);
       });

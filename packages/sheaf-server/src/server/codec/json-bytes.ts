@@ -1,11 +1,55 @@
 import { encodedRow } from "sheaf/internal/node";
+import { costs } from "../../shared/costs.ts";
 import { maxFloat32JsonBytes, writeFloat32Json } from "./float32-json.ts";
+import type { LargeJson } from "./large-json.ts";
 
-/** JSON in pieces: text as it is, and float arrays that are written straight into the bytes of the reply. */
-export type JsonParts = readonly (string | Float32Array)[];
+/** JSON in pieces: text as it is, float arrays that are written straight into the bytes of the reply, and large values. */
+export type JsonParts = readonly (string | Float32Array | LargeJson)[];
 
-/** Writes the pieces into one buffer; rows that a worker has written already are copied. */
-export function jsonBytes(parts: JsonParts): Buffer {
+type Part = string | Float32Array | Uint8Array;
+
+/** The most bytes that the pieces may take; Infinity where one is a large value. */
+export function mostJsonBytes(parts: JsonParts): number {
+  let most = 0;
+  for (const part of parts) most += typeof part === "object" && "pieces" in part ? Infinity : maxBytesOf(part);
+  return most;
+}
+
+/** The bytes of the pieces, about `costs.largeBytes` at a time. */
+export function* jsonBytesOf(parts: JsonParts): Generator<Buffer> {
+  let group: Part[] = [];
+  let most = 0;
+  for (const part of flat(parts)) {
+    group.push(part);
+    most += maxBytesOf(part);
+    if (most < costs.largeBytes) continue;
+    yield jsonBytes(group);
+    group = [];
+    most = 0;
+  }
+  yield jsonBytes(group);
+}
+
+/** Without large values, and long arrays in pieces. */
+function* flat(parts: JsonParts): Generator<Part> {
+  for (const part of parts) {
+    if (typeof part === "string") yield part;
+    else if (!(part instanceof Float32Array)) yield* part.pieces();
+    else if (part.length <= longestRow || encodedRow(part) !== undefined) yield part;
+    else
+      for (let from = 0; from < part.length; from += longestRow) {
+        const piece = jsonBytes([part.subarray(from, from + longestRow)]);
+        if (from > 0) piece[0] = comma;
+        yield from + longestRow < part.length ? piece.subarray(0, -1) : piece;
+      }
+  }
+}
+
+const longestRow = costs.largeBytes / 16;
+const comma = 0x2c;
+
+/** Writes pieces into one buffer; rows that a worker has written already are copied. */
+export function jsonBytes(parts: readonly Part[]): Buffer {
   let maxBytes = 0;
   for (const part of parts) maxBytes += maxBytesOf(part);
   const bytes = Buffer.allocUnsafe(maxBytes);
@@ -14,15 +58,16 @@ export function jsonBytes(parts: JsonParts): Buffer {
   return bytes.subarray(0, at);
 }
 
-function maxBytesOf(part: string | Float32Array): number {
+function maxBytesOf(part: Part): number {
   if (typeof part === "string") return 3 * part.length;
+  if (!(part instanceof Float32Array)) return part.length;
   return encodedRow(part)?.length ?? maxFloat32JsonBytes(part);
 }
 
-function write(part: string | Float32Array, bytes: Buffer, at: number): number {
+function write(part: Part, bytes: Buffer, at: number): number {
   if (typeof part === "string") return at + bytes.write(part, at);
-  const written = encodedRow(part);
-  if (written === undefined) return writeFloat32Json(part, bytes, at);
+  const written = part instanceof Float32Array ? encodedRow(part) : part;
+  if (written === undefined) return writeFloat32Json(part as Float32Array, bytes, at);
   bytes.set(written, at);
   return at + written.length;
 }

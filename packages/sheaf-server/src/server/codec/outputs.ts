@@ -2,6 +2,7 @@ import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract
 import { shownElements } from "../../runners/tensors/elements.ts";
 import { checkElements } from "./result-faults.ts";
 import type { JsonParts } from "./json-bytes.ts";
+import { jsonPart } from "./large-json.ts";
 
 /** A worker's result for one item, as far as replies look into it. A model of JSON may give anything, also null. */
 interface Fields {
@@ -50,23 +51,12 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
       return [JSON.stringify((output as Fields).score)];
     case "tensors": {
       const byName = tensorsJson(output as Record<string, unknown>, kind.tensors);
-      return [JSON.stringify(kind.isBare === true ? byName[kind.tensors[0]!.name] : byName, plainArrays)];
+      return [jsonPart(kind.isBare === true ? byName[kind.tensors[0]!.name] : byName)];
     }
     case "text":
     case "json":
-      return [jsonText(output)];
+      return [jsonPart(output)];
   }
-}
-
-/** Any value as JSON. */
-export const jsonText = (output: unknown): string => JSON.stringify(output, plainArrays) ?? "null";
-
-/** Typed arrays as arrays, 64-bit integers as numbers: checkResult() has refused values that a number cannot hold. */
-function plainArrays(_key: string, value: unknown): unknown {
-  if (typeof value === "bigint") return Number(value);
-  return ArrayBuffer.isView(value) && !(value instanceof DataView)
-    ? Array.from(value as unknown as ArrayLike<unknown>)
-    : value;
 }
 
 /** Nested arrays by name. */

@@ -30,6 +30,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     name: spec.name,
     niceness: settings.workerNiceness,
     loadTimeoutMs: settings.loadTimeoutMs,
+    maxResultBytes: settings.maxReplyBytes,
     // A result is written into its reply and dropped: it needs no memory of its own.
     resultRows: "view",
     // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { inferenceHeaders } from "../../http/call-options.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
-import { base64Of, commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import { base64Of, commaSeparated, type JsonParts } from "../codec/json-bytes.ts";
 import { objectAt, textSchema } from "../codec/inputs.ts";
 import { invalid } from "../../problems/problem.ts";
 import type { Models } from "../models/models.ts";
@@ -16,6 +16,7 @@ import {
 } from "./embed-texts.ts";
 import { inputType } from "./prompts.ts";
 import { field, object, priority, readLater, required, someOf, type ValuesOf } from "./fields.ts";
+import { sendJson } from "./send-json.ts";
 import { truncateSide, warnings } from "./truncation.ts";
 
 /** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
@@ -33,12 +34,12 @@ export function cohereRoutes(app: FastifyInstance, models: Models): void {
         );
         const warned = warnings === undefined ? "" : `,"warnings":${JSON.stringify(warnings)}`;
         const meta = `{"api_version":{"version":"${version}"},"billed_units":{"input_tokens":${tokens}}${warned}}`;
-        const body = jsonBytes([
+        const parts = [
           `{"id":${JSON.stringify(request.id)},"texts":${JSON.stringify(wanted.texts)},"embeddings":`,
           ...embeddingsJson(vectors, wanted.types),
           `,"response_type":"${wanted.types === undefined ? "embeddings_floats" : "embeddings_by_type"}","meta":${meta}}`,
-        ]);
-        return reply.type("application/json").send(body);
+        ];
+        return sendJson(reply, parts, models.settings);
       },
     );
   }

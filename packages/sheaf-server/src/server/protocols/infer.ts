@@ -4,7 +4,7 @@ import { exactJsonOf, jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf, inferenceHeaders, waitOf } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { itemSchema, objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
-import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import { commaSeparated, type JsonParts } from "../codec/json-bytes.ts";
 import type { Served } from "../../cache/served.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -15,6 +15,7 @@ import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { modelParameter } from "./fields.ts";
+import { sendJson } from "./send-json.ts";
 import { tellTruncated } from "./truncation.ts";
 
 /** One of several inputs: an item of the model, or its fault. */
@@ -36,9 +37,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     model.definition.jsonDemand?.note(true);
     const latencyMs = rounded(performance.now() - startedAtMs);
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
-    return reply
-      .type("application/json")
-      .send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...served.parts, tail]));
+    return sendJson(reply, [`{"model":${JSON.stringify(model.name)},`, ...served.parts, tail], model.settings);
   };
   for (const isNamed of [false, true]) {
     app.post(

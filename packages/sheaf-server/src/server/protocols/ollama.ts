@@ -6,7 +6,7 @@ import { Type } from "../../http/schema/json-schema.ts";
 import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import { packageVersion } from "../../shared/version.ts";
 import { textSchema } from "../codec/inputs.ts";
-import { commaSeparated, jsonBytes } from "../codec/json-bytes.ts";
+import { commaSeparated } from "../codec/json-bytes.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -23,6 +23,7 @@ import {
   trueOrFalse,
   type Kind,
 } from "./fields.ts";
+import { sendJson } from "./send-json.ts";
 import { limitOf, tokenLimit } from "./truncation.ts";
 
 /** The routes of Ollama for embedding models: https://docs.ollama.com/api */
@@ -35,13 +36,13 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
       const { model, vectors, tokens } = await embedTexts(models, reply, (body) => readEmbed(body, models));
       const durationNs = Math.round((performance.now() - startedAtMs) * 1e6);
       const rows = commaSeparated(vectors.map((vector) => [vector]));
-      const body = jsonBytes([
+      const parts = [
         `{"model":${JSON.stringify(model.name)},"embeddings":[`,
         ...rows,
         // A served model is loaded before its first request.
         `],"total_duration":${durationNs},"load_duration":0,"prompt_eval_count":${tokens}}`,
-      ]);
-      return reply.type("application/json").send(body);
+      ];
+      return sendJson(reply, parts, models.settings);
     },
   );
   app.post(
@@ -49,7 +50,7 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
     described(() => embeddingsSchema(models)),
     async (_request, reply) => {
       const { vectors } = await embedTexts(models, reply, (body) => readPrompt(body, models));
-      return reply.type("application/json").send(jsonBytes([`{"embedding":`, vectors[0]!, "}"]));
+      return sendJson(reply, [`{"embedding":`, vectors[0]!, "}"], models.settings);
     },
   );
   app.get("/api/tags", { schema: tagsSchema }, () => listOf(models));

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { describeInput, takesJson } from "../codec/inputs.ts";
-import { base64Of, commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import { base64Of, commaSeparated, type JsonParts } from "../codec/json-bytes.ts";
 import { embedsTexts, type ModelDefinition } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
@@ -26,6 +26,7 @@ import {
   required,
   trueOrFalse,
 } from "./fields.ts";
+import { sendJson } from "./send-json.ts";
 import { truncateSideOrNot } from "./truncation.ts";
 import { invalid } from "../../problems/problem.ts";
 import { inferenceHeaders } from "../../http/call-options.ts";
@@ -40,7 +41,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     async (_request, reply) => {
       let wanted!: Embeddings;
       const embedded = await embedTexts(models, reply, (body) => (wanted = readEmbeddings(body)));
-      return reply.type("application/json").send(embeddingsJson(embedded, wanted.isBase64));
+      return sendJson(reply, embeddingsJson(embedded, wanted.isBase64), models.settings);
     },
   );
 
@@ -144,17 +145,17 @@ function readEmbeddings(body: unknown): Embeddings {
   };
 }
 
-function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): Buffer {
+function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): JsonParts {
   const data = vectors.map((vector, index): JsonParts => {
     const head = `{"object":"embedding","index":${index},"embedding":`;
     return isBase64 ? [`${head}"${base64Of(vector)}"}`] : [head, vector, "}"];
   });
   const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`;
-  return jsonBytes([
+  return [
     `{"object":"list","data":[`,
     ...commaSeparated(data),
     `],"model":${JSON.stringify(model.name)},"usage":${usage}}`,
-  ]);
+  ];
 }
 
 const embeddingsSchema = (models: Models): RouteSchema => ({

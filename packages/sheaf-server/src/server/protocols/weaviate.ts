@@ -6,7 +6,7 @@ import { count, described, errorResponses, json, text, type RouteSchema } from "
 import { invalid } from "../../problems/problem.ts";
 import { packageVersion } from "../../shared/version.ts";
 import { textSchema } from "../codec/inputs.ts";
-import { commaSeparated, jsonBytes } from "../codec/json-bytes.ts";
+import { commaSeparated } from "../codec/json-bytes.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
 import {
@@ -17,6 +17,7 @@ import {
   vectorLength,
   type TextsToEmbed,
 } from "./embed-texts.ts";
+import { sendJson } from "./send-json.ts";
 import { anyText, field, ignored, object, oneOf, readLater, required, type Kind } from "./fields.ts";
 
 /** The contract of Weaviate's module text2vec-transformers, one text or several a request. */
@@ -35,7 +36,7 @@ export async function weaviateRoutes(app: FastifyInstance, models: Models): Prom
           ? [`{"vectors":[`, ...commaSeparated(vectors.map((vector) => [vector])), `],"dims":${dims}}`]
           : // Weaviate reads dims; its Python container writes dim.
             [`{"text":${JSON.stringify(wanted.texts)},"dim":${dims},"dims":${dims},"vector":`, vectors[0]!, "}"];
-        return reply.type("application/json").send(jsonBytes(parts));
+        return sendJson(reply, parts, models.settings);
       },
     );
   });

@@ -2,7 +2,8 @@ import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../
 import { joinRows } from "../../../runners/tensors/join-rows.ts";
 import { changedValues } from "../../../http/bodies/changed-values.ts";
 import { JsonBounds } from "../../../http/bodies/json-bounds.ts";
-import { jsonText, vectorOf } from "../../codec/outputs.ts";
+import { jsonText } from "../../codec/large-json.ts";
+import { vectorOf } from "../../codec/outputs.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/elements.ts";

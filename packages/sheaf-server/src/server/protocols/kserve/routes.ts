@@ -3,7 +3,7 @@ import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
 import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import { checkElements } from "../../codec/result-faults.ts";
-import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
+import { commaSeparated, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
@@ -18,6 +18,7 @@ import { described } from "../../../http/schema/route-schema.ts";
 import { jsonOrBinary, splitBody } from "./request.ts";
 import * as schemas from "./schemas.ts";
 import { bytesOf, jsonOfData } from "./tensor-data.ts";
+import { checkReplyBytes, jsonInTurns, sendJson } from "../send-json.ts";
 import { tellTruncated } from "../truncation.ts";
 
 /**
@@ -99,10 +100,10 @@ async function infer(model: ServedModel, request: FastifyRequest, reply: Fastify
   return sendOutputs(reply, { model, id, outputs });
 }
 
-function sendOutputs(
+async function sendOutputs(
   reply: FastifyReply,
   { model, id, outputs }: Omit<TensorReply, "results"> & { model: ServedModel },
-): FastifyReply {
+): Promise<FastifyReply> {
   const binary: Buffer[] = [];
   const described = outputs.map(({ value, isBinary }): JsonParts => {
     const head = `{"name":${JSON.stringify(value.name)},"datatype":"${value.datatype}","shape":[${value.shape.join()}]`;
@@ -115,12 +116,17 @@ function sendOutputs(
     return [`${head},"parameters":{"binary_data_size":${bytes.length}}}`];
   });
   const idJson = id === undefined ? "" : `"id":${JSON.stringify(id)},`;
-  const json = jsonBytes([
+  const parts = [
     `{"model_name":${JSON.stringify(model.name)},"model_version":"${versionOf(model)}",${idJson}"outputs":[`,
     ...commaSeparated(described),
     "]}",
-  ]);
-  if (binary.length === 0) return reply.type("application/json").send(json);
+  ];
+  if (binary.length === 0) return sendJson(reply, parts, model.settings);
+  const json = await jsonInTurns(reply, parts, model.settings);
+  checkReplyBytes(
+    binary.reduce((sum, { length }) => sum + length, json.length),
+    model.settings,
+  );
   return reply
     .type("application/octet-stream")
     .header(headerLength, String(json.length))

@@ -4,7 +4,7 @@ import { Type } from "../../../http/schema/json-schema.ts";
 import { errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
-import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
+import { commaSeparated } from "../../codec/json-bytes.ts";
 import { outputJson } from "../../codec/outputs.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { Models } from "../../models/models.ts";
@@ -12,6 +12,7 @@ import { invalid, Problem } from "../../../problems/problem.ts";
 import { oneOrMoreTexts, vectorJson } from "../embed-texts.ts";
 import { field, modelThat, object, required } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
+import { sendJson } from "../send-json.ts";
 import { tellTruncated, truncation } from "../truncation.ts";
 
 type Tensors = ModelOutput & { readonly kind: "tensors" };
@@ -64,5 +65,5 @@ export async function embedAll(models: Models, request: FastifyRequest, reply: F
   tellTruncated(reply, outputs);
   const bare: Tensors = { ...(definition.output as Tensors), isBare: true };
   const rows = commaSeparated(outputs.map((output) => outputJson(output, bare)));
-  return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
+  return sendJson(reply, ["[", ...rows, "]"], settings);
 }

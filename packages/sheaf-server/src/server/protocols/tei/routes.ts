@@ -3,7 +3,7 @@ import type { Models } from "../../models/models.ts";
 import { Type } from "../../../http/schema/json-schema.ts";
 import { inferenceHeaders } from "../../../http/call-options.ts";
 import { described, errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
-import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
+import { commaSeparated } from "../../codec/json-bytes.ts";
 import {
   embeddingModel,
   embedTexts,
@@ -13,6 +13,7 @@ import {
   type TextsToEmbed,
 } from "../embed-texts.ts";
 import { field, object, required, trueOrFalse } from "../fields.ts";
+import { sendJson } from "../send-json.ts";
 import { promptName } from "../prompts.ts";
 import { truncationOnEitherSide } from "../truncation.ts";
 import { embedAll, embedAllSchema } from "./embed-all.ts";
@@ -27,7 +28,7 @@ export function teiRoutes(app: FastifyInstance, models: Models): void {
     async (_request, reply) => {
       const { vectors } = await embedTexts(models, reply, readEmbed);
       const rows = commaSeparated(vectors.map((vector) => [vector]));
-      return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
+      return sendJson(reply, ["[", ...rows, "]"], models.settings);
     },
   );
   app.post(
