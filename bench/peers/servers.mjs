@@ -41,7 +41,6 @@ export const servers = {
   sheaf: sheafWith("--worker-threads", "1"),
   "sheaf-greedy": sheafWith("--worker-threads", "1", "--scheduler-strategy", "greedy"),
   // The HTTP thread before the worker, which is not the default.
-  "sheaf-niceness-10": sheafWith("--worker-threads", "1", "--worker-niceness", "10"),
   "sheaf-python": {
     python: "sheaf",
     start: (port) => sheafServe("sheaf_mlp.py", port, ["--python", python("sheaf")], pythonEnvironment),

@@ -28,7 +28,7 @@ before(async () => {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-moods-"));
   close.push(() => rmSync(folder, { recursive: true, force: true }));
   const moods = writeEncoderFolder(join(folder, "moods"), { ...shape, labels: ["glad", "sad", "angry"] });
-  url = await serve({ after: (end) => close.unshift(end) }, model, moods, "--worker-niceness", "0");
+  url = await serve({ after: (end) => close.unshift(end) }, model, moods);
   const { data } = await post("/v1/embeddings", { model, input: given.texts });
   const scores = await post("/rerank", { query: given.texts[1], texts: given.texts });
   expected = { vectors: data.map(({ embedding }) => embedding), ranks: scores };

@@ -14,7 +14,7 @@ for (const [name, { words, requests, rows }] of Object.entries({
   "eight rows a request": { words: ["--concurrency-range", "4", "-b", "8"], requests: 100, rows: 800 },
 }))
   test(`perf_analyzer: ${name}; its table has every request, and fewer runs than rows`, { skip }, async (t) => {
-    const url = await serve(t, "mlp", "--worker-niceness", "0");
+    const url = await serve(t, "mlp");
     const { status, output } = await measure(url, "-z", ...words, "--request-count", String(requests));
     t.diagnostic(output);
     assert.equal(status, 0, output);

@@ -9,7 +9,7 @@ import type { Settings } from "../settings/settings.ts";
 import { hasTenants } from "../tenants/callers.ts";
 import { whileRunning, type Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
-import { overloadOrderOf, strategies } from "../shared/strategies.ts";
+import { strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
 import { blamesInputs, jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
@@ -59,7 +59,7 @@ export class KeyBatcher {
         timeoutMs: settings.requestTimeoutMs,
         runTimeoutMs: settings.runTimeoutMs,
         policy: strategies[settings.schedulerStrategy].policy(settings),
-        overloadOrder: overloadOrderOf(settings),
+        overloadOrder: "newest",
         ...(hasTenants(settings) && {
           fairKey: (call: EmbeddingCall) => this.#callers.get(call)?.tenant,
           shareOf: (tenant: unknown) => (tenant as Tenant | undefined)?.share ?? 1,

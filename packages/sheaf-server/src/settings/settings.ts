@@ -64,13 +64,6 @@ const rows = {
     ),
     queueFullStatus: choice<429 | 503>([429, 503], 429, "HTTP status of a request when the queue is full."),
     schedulerStrategy: perModel(choice(strategyNames, "auto", "Policy that decides when a batch is sent.")),
-    overloadOrder: perModel(
-      choice(
-        ["newest", "arrival"],
-        undefined,
-        "Which items go first during standing overload. Default: newest; arrival with the strategy fifo.",
-      ),
-    ),
     adaptiveTargetLatencyMs: perModel(
       integer(100, 1, longestMs, "Target run time of the adaptive strategy, in milliseconds."),
     ),
@@ -156,7 +149,6 @@ const rows = {
       1024,
       "Threads of one run in a worker (ONNX and Python models). Default: cores / WORKERS, at least 1.",
     ),
-    workerNiceness: integer(0, 0, 19, "Lower the workers' scheduling priority by this much; 0 leaves it unchanged."),
     python: perModel(
       text(
         "path",
@@ -361,7 +353,6 @@ export const defaultBatchSize: number = 32;
 /** Where `sheaf proxy` starts from other values: a gateway is there to save requests, so it waits for full ones. */
 export const proxyDefaults: Partial<Settings> = {
   schedulerStrategy: "fifo",
-  overloadOrder: "newest",
   maxBatchSize: 100,
   maxWaitMs: 20,
   queueMaxSize: 10_000,

@@ -15,14 +15,9 @@ interface Strategy {
   readonly compareWith?: readonly string[];
 }
 
-/** Which items go first under standing overload: fifo keeps its name's promise unless the setting says otherwise. */
-export const overloadOrderOf = ({
-  schedulerStrategy,
-  overloadOrder = schedulerStrategy === "fifo" ? "arrival" : "newest",
-}: {
-  readonly schedulerStrategy: StrategyName;
-  readonly overloadOrder?: "newest" | "arrival" | undefined;
-}): "newest" | "arrival" => overloadOrder;
+/** Which items go first under standing overload: fifo keeps its name's promise. */
+export const overloadOrderOf = (strategy: StrategyName): "newest" | "arrival" =>
+  strategy === "fifo" ? "arrival" : "newest";
 
 /** The strategies that SCHEDULER_STRATEGY names. */
 export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";

@@ -48,7 +48,6 @@ export class Served extends Program {
         WORKER_ISOLATION: isolation,
         WORKERS: "2",
         // At a lower priority than others on the CPU a run could be delayed for seconds.
-        WORKER_NICENESS: "0",
         MAX_BATCH_SIZE: "16",
         QUEUE_MAX_SIZE: "100",
         WARMUP_BATCHES: "0",

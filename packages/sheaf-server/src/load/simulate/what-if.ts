@@ -109,7 +109,7 @@ const weighedAs = (cost: SimulatedCost): "sum" | "padded" =>
 function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs }: WhatIf): Partial<SimulationOptions> {
   const settings = { adaptiveTargetLatencyMs: targetLatencyMs, latencyBudgetMs };
   if (policy === "unbatched") return { policy: strategies.greedy.policy(settings), maxBatchSize: 1 };
-  const overloadOrder = overloadOrderOf({ schedulerStrategy: policy });
+  const overloadOrder = overloadOrderOf(policy);
   return { policy: strategies[policy].policy(settings), overloadOrder };
 }
 

@@ -42,7 +42,7 @@ interface LoadParts {
 }
 
 async function specOf(model: string, settings: Settings, { name, log, signal }: LoadParts): Promise<ModelSpec> {
-  const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
+  const { batchDependent, maxBatchSize } = settings;
   const trial = { batchDependent, maxBatchSize, signal };
   const { modelFile, pooling } = settings;
   const resolved = await resolveModel(model, {
@@ -54,7 +54,7 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
       name,
       interpreter: settings.python,
       instances: settings.workers,
-      niceness,
+      niceness: 0,
       loadTimeoutMs: settings.loadTimeoutMs,
       secrets: secretVariables,
       log,

@@ -48,7 +48,7 @@ export function localBatcher(
     runTimeoutMs: settings.runTimeoutMs,
     onBatchError: definition.onBatchError ?? "bisect",
     policy: strategies[settings.schedulerStrategy].policy(settings),
-    overloadOrder: overloadOrderOf(settings),
+    overloadOrder: overloadOrderOf(settings.schedulerStrategy),
     ...tenantedKeys(keys),
     // A worker of a fleet gets items without their tenants.
     ...(roleOf(settings) === "alone" && hasTenants(settings) ? turnKeys : {}),

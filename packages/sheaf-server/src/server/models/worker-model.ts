@@ -28,7 +28,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     instances: settings.workers,
     data,
     name: spec.name,
-    niceness: settings.workerNiceness,
+    niceness: 0,
     loadTimeoutMs: settings.loadTimeoutMs,
     maxResultBytes: settings.maxReplyBytes,
     // A result is written into its reply and dropped: it needs no memory of its own.
