@@ -39,6 +39,8 @@ const drivers = {
   },
 };
 
+const live = (part) => ({ live: part, bulk: 0 });
+
 for (const [name, open] of Object.entries(drivers)) {
   describe(name, { skip: name !== "PGlite" && skipWithoutPostgres }, () => {
     test("a renewal gives the demands of the others of that limit, and an expired one is deleted", async (t) => {
@@ -46,16 +48,16 @@ for (const [name, open] of Object.entries(drivers)) {
       const table = `shares_${name.replace(".", "_").toLowerCase()}`;
       const [a, b] = [rateShares(client, { limit: "a", table }), rateShares(client, { limit: "b", table })];
       await Promise.all([a.createTable(), b.createTable()]);
-      assert.deepEqual(await a.renew("one", 0.25, 60_000), []);
-      assert.deepEqual(await b.renew("one", 1, 60_000), []);
-      assert.deepEqual(await a.renew("two", 1, 60_000), [0.25]);
-      assert.deepEqual(await a.renew("one", 0.5, 1), [1]);
+      assert.deepEqual(await a.renew("one", live(0.25), 60_000), []);
+      assert.deepEqual(await b.renew("one", live(1), 60_000), []);
+      assert.deepEqual(await a.renew("two", { live: 0.5, bulk: 0.75 }, 60_000), [live(0.25)]);
+      assert.deepEqual(await a.renew("one", live(0.5), 1), [{ live: 0.5, bulk: 0.75 }]);
       await sleep(10);
-      assert.deepEqual(await a.renew("two", 1, 60_000), [], "expired");
+      assert.deepEqual(await a.renew("two", live(1), 60_000), [], "expired");
       const rows = await query(`SELECT limit_name || ' ' || member AS row FROM ${table} ORDER BY 1`);
       assert.deepEqual(rows.map(({ row }) => row), ["a two", "b one"]); // prettier-ignore
       await a.leave("two");
-      assert.deepEqual(await a.renew("one", 0, 60_000), []);
+      assert.deepEqual(await a.renew("one", live(0), 60_000), []);
     });
 
     test("processes that have all expired and renew at once do not wait for each other", async (t) => {
@@ -64,11 +66,11 @@ for (const [name, open] of Object.entries(drivers)) {
       await query(rateSharesTableSql({ table }));
       const crowd = Array.from({ length: 8 }, () => rateShares(client, { limit: "crowd", table }));
       for (let round = 0; round < 20; round++) {
-        await Promise.all(crowd.map((shares, i) => shares.renew(`member ${i}`, 1, 1)));
+        await Promise.all(crowd.map((shares, i) => shares.renew(`member ${i}`, live(1), 1)));
         await sleep(2);
       }
-      await Promise.all(crowd.map((shares, i) => shares.renew(`member ${i}`, 1, 60_000)));
-      assert.equal((await crowd[0].renew("member 0", 1, 60_000)).length, 7);
+      await Promise.all(crowd.map((shares, i) => shares.renew(`member ${i}`, live(1), 60_000)));
+      assert.equal((await crowd[0].renew("member 0", live(1), 60_000)).length, 7);
     });
   });
 }

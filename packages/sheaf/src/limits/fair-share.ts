@@ -1,17 +1,35 @@
+/** What a process could use, as parts of the limit, 0 to 1. */
+export interface RateDemand {
+  readonly live: number;
+  /** Has what live calls leave, of any process, and at least a twentieth. */
+  readonly bulk: number;
+}
+
+/** Of the limit, for the bulk of all processes together, however much live calls need. */
+const bulkFloor = 0.05;
+
 /**
  * One process's share of a limit that several divide, by max-min fairness ("Data Networks", Bertsekas and Gallager, 1992,
- * section 6.5.2): a process that needs less than an even part gets that, and the others divide the rest evenly. If all
- * needs together are less than the limit, the remainder is divided evenly.
- * @param own The part of the limit that this process could use, 0 to 1.
- * @param others Those of the other processes.
+ * section 6.5.2): a process that needs less than an even part gets that, and the others divide the rest evenly. Bulk divides what live
+ * calls leave. If all needs together are less than the limit, the remainder is divided evenly.
  */
-export function fairShare(own: number, others: readonly number[]): number {
-  const demands = [own, ...others].sort((a, b) => a - b);
-  let left = 1;
-  for (const [index, demand] of demands.entries()) {
+export function fairShare(own: RateDemand, others: readonly RateDemand[]): number {
+  const all = [own, ...others];
+  const sum = (lane: keyof RateDemand): number => all.reduce((total, demand) => total + demand[lane], 0);
+  const forLive = 1 - Math.min(bulkFloor, sum("bulk"));
+  const forBulk = 1 - Math.min(forLive, sum("live"));
+  const part = (lane: keyof RateDemand, of: number): number => maxMin(own[lane], all.map((demand) => demand[lane]), of); // prettier-ignore
+  const left = Math.max(0, forBulk - sum("bulk"));
+  // Rounding must not make it more.
+  return Math.min(1, part("live", forLive) + part("bulk", forBulk) + left / all.length);
+}
+
+function maxMin(own: number, demands: readonly number[], of: number): number {
+  let left = of;
+  for (const [index, demand] of demands.toSorted((a, b) => a - b).entries()) {
     const even = left / (demands.length - index);
     if (demand >= even) return Math.min(own, even);
     left -= demand;
   }
-  return own + left / demands.length;
+  return own;
 }

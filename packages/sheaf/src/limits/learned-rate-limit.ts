@@ -50,6 +50,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     items: new BulkShare(minuteMs),
     weight: new BulkShare(minuteMs),
   };
+  readonly #usedByBulk: Record<Kind, number> = { runs: 0, items: 0, weight: 0 };
   readonly #clock: Clock;
   readonly #pace = new Pace();
   readonly #sharers = new Sharers();
@@ -124,7 +125,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#processShare?.touch(nowMs);
     const yields = isBulk && !this.isBulkDue(nowMs, items, weight);
     const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs, yields), isBulk);
-    this.#sharers.look(sharer, nowMs, readyAtMs, { items, weight, yields });
+    this.#sharers.look(sharer, nowMs, readyAtMs, { items, weight, isBulk, yields });
     return readyAtMs;
   }
 
@@ -178,6 +179,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     const all = { runs: 1, items, weight };
     const bulk = bulkOf(all, bulkRate);
     for (const kind of kinds) {
+      this.#usedByBulk[kind] += bulk[kind];
       this.#bulk[kind].spend(nowMs, all[kind] - bulk[kind], bulk[kind], this.#flow(kind, nowMs));
     }
     this.#take(nowMs, all);
@@ -320,9 +322,21 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   #demand(nowMs: number): DemandView {
-    const usedMs = Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs(this.#given.used[kind])));
-    const isWaiting = this.#sharers.areWaiting(nowMs);
-    return { usedMs, isWaiting, isActive: isWaiting || this.#sent.size > 0 };
+    const lane = (isBulk: boolean): DemandView["live"] => {
+      const used = (kind: Kind): number => (isBulk ? this.#usedByBulk[kind] : this.#given.used[kind] - this.#usedByBulk[kind]); // prettier-ignore
+      return {
+        usedMs: Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs(used(kind)))),
+        isWaiting: this.#sharers.areWaiting(nowMs, isBulk),
+      };
+    };
+    const [live, bulk] = [lane(false), lane(true)];
+    const bursts = kinds.map((kind) => this.#bulk[kind].burst(nowMs) / this.#budgets[kind].holds(this.#paceOf(kind, nowMs))); // prettier-ignore
+    return {
+      live,
+      bulk,
+      burst: Math.max(this.#given.burst(nowMs), ...bursts),
+      isActive: live.isWaiting || bulk.isWaiting || this.#sent.size > 0,
+    };
   }
 }
 

@@ -1,26 +1,32 @@
 import { type Clock, warnOnce, within } from "../core/runtime/runtime.ts";
-import { fairShare } from "./fair-share.ts";
+import { fairShare, type RateDemand } from "./fair-share.ts";
 
 /** A store over which processes divide a limit; `rateShares()` of `sheaf/adapters/postgres` makes one. */
 export interface RateShares {
   /**
    * Stores the demand of one process for `keepMs`, in place of its former one.
-   * @param demand The part of the limit that it could use, 0 to 1.
    * @returns the demands of the other processes that are still kept.
    */
-  renew(member: string, demand: number, keepMs: number): PromiseLike<readonly number[]>;
+  renew(member: string, demand: RateDemand, keepMs: number): PromiseLike<readonly RateDemand[]>;
   /** Deletes the demand of a process that has ended. */
   leave(member: string): PromiseLike<unknown>;
 }
 
 /** The part of the limit that a process has a view of. */
 export interface DemandView {
+  readonly live: LaneView;
+  readonly bulk: LaneView;
+  /** Of the limit, for as many live calls as came at once lately. */
+  readonly burst: number;
+  /** The process has requests under way, or items that wait. */
+  readonly isActive: boolean;
+}
+
+interface LaneView {
   /** Milliseconds of the whole limit that were used so far. */
   readonly usedMs: number;
   /** Items wait for the limit now. */
   readonly isWaiting: boolean;
-  /** The process has requests under way, or items that wait. */
-  readonly isActive: boolean;
 }
 
 /** So often a process says its demand, while it has requests or waiting items. */
@@ -35,6 +41,8 @@ const averageMs = 10_000;
 const headroom = 1.25;
 /** The demand of a process whose items wait: at least this, and twice its share. */
 const leastWaiting = 0.25;
+/** The demand of a process with live calls is at least this. */
+const leastLive = 1 / 40;
 /** Never nothing: a process that was idle may begin while the store is away. */
 const leastShare = 0.01;
 
@@ -52,9 +60,8 @@ export class ProcessShare {
   readonly #member = [Math.random(), Math.random()].map((number) => number.toString(36).slice(2)).join("");
   readonly #warn = warnOnce();
   #renewedAtMs = -Infinity;
-  #usedMs = 0;
   /** Recent use, as a part of the limit. */
-  #use = 0;
+  readonly #uses = { live: { usedMs: 0, rate: 0 }, bulk: { usedMs: 0, rate: 0 } };
   #isRenewing = false;
   #hasLeft = true;
   #cancelTimer: (() => void) | undefined;
@@ -85,18 +92,24 @@ export class ProcessShare {
     void this.#forget();
   }
 
-  #demand(nowMs: number): number {
-    const { usedMs, isWaiting } = this.#view();
+  #demand(nowMs: number): RateDemand {
+    const view = this.#view();
     const elapsedMs = nowMs - this.#renewedAtMs;
-    const weight = 1 - Math.exp(-elapsedMs / averageMs);
-    const use = elapsedMs === Infinity ? 0 : Math.max(0, usedMs - this.#usedMs) / elapsedMs;
-    this.#use += weight * (use - this.#use);
-    this.#usedMs = usedMs;
     this.#renewedAtMs = nowMs;
-    return Math.min(1, isWaiting ? Math.max(leastWaiting, 2 * this.#share) : headroom * this.#use);
+    const needed = (lane: "live" | "bulk"): number => {
+      const { usedMs, isWaiting } = view[lane];
+      const use = this.#uses[lane];
+      const now = elapsedMs === Infinity ? 0 : Math.max(0, usedMs - use.usedMs) / elapsedMs;
+      use.rate += (1 - Math.exp(-elapsedMs / averageMs)) * (now - use.rate);
+      use.usedMs = usedMs;
+      return isWaiting ? Math.max(leastWaiting, 2 * this.#share) : headroom * use.rate;
+    };
+    const [live, bulk] = [needed("live"), needed("bulk")];
+    const least = view.live.usedMs > 0 ? Math.max(leastLive, headroom * view.burst) : 0;
+    return { live: Math.min(1, Math.max(least, live)), bulk: Math.min(1, bulk) };
   }
 
-  async #renew(demand: number): Promise<void> {
+  async #renew(demand: RateDemand): Promise<void> {
     try {
       const renewed = Promise.resolve(this.#shares.renew(this.#member, demand, keepMs));
       if (!(await within(renewed, patienceMs, this.#clock))) throw new Error(`no answer within ${patienceMs} ms`);

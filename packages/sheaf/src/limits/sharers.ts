@@ -5,6 +5,7 @@ interface Want {
   readonly items: number;
   readonly weight: number;
   readonly endsAtMs: number;
+  readonly isBulk: boolean;
   /** It goes behind live calls. */
   readonly yields: boolean;
 }
@@ -73,9 +74,10 @@ export class Sharers {
     return ahead;
   }
 
-  /** Whether one of them waits for the limit. */
-  areWaiting(nowMs: number): boolean {
-    for (const { want } of this.#all) if (want !== undefined && want.endsAtMs >= nowMs) return true;
+  /** Whether one of them waits for the limit, with live calls or with bulk. */
+  areWaiting(nowMs: number, bulk: boolean): boolean {
+    for (const { want } of this.#all)
+      if (want !== undefined && want.isBulk === bulk && want.endsAtMs >= nowMs) return true;
     return false;
   }
 

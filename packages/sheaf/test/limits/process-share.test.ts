@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
-import { createRateLimit, type Clock } from "../../dist/index.js";
+import { createBatcher, createRateLimit, type Batcher, type Clock } from "../../dist/index.js";
+import type { RateDemand } from "../../dist/limits/fair-share.js";
 import type { RateShares } from "../../dist/limits/process-share.js";
 import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
@@ -10,7 +11,7 @@ const numbers = { runs: 3000, weight: 300_000, perMs: 60_000 };
 
 /** A store in memory; each process has its own view of it, which may be cut off. */
 function store(clock: Clock) {
-  const rows = new Map<string, { demand: number; endAtMs: number }>();
+  const rows = new Map<string, { demand: RateDemand; endAtMs: number }>();
   let renewals = 0;
   const view = (state: { isAway?: boolean; isDead?: boolean; hangs?: number } = {}): RateShares => ({
     renew: async (member, demand, keepMs) => {
@@ -92,6 +93,53 @@ test("a process whose callers have enough leaves the rest to the other one", asy
   await ended;
 });
 
+for (const [everyMs, burst, p95Ms] of [
+  [2000, 1, 20],
+  [70, 1, 40],
+  [10_000, 10, 40],
+] as const)
+  test(`bulk of one process leaves ${burst} live calls each ${everyMs} ms of another what they need, and has the rest`, async () => {
+    const clock = virtualClock();
+    const { view } = store(clock);
+    const done = { live: 0, bulk: 0 };
+    const process = (): Batcher<number, number> =>
+      createBatcher(
+        async (items: number[]) => {
+          await clock.sleep(10);
+          for (const item of items) done[item < 0 ? "live" : "bulk"]++;
+          return items;
+        },
+        {
+          maxBatchSize: 4,
+          concurrency: 2,
+          clock,
+          rateLimit: createRateLimit({ limits: { items: 200, perMs: 10_000 }, shares: view(), clock }),
+        },
+      );
+    const [users, nightly] = [process(), process()];
+    const stop = new AbortController();
+    const numbers = Array.from({ length: 8000 }, (_, i) => i);
+    const backlog = nightly.many(numbers, { priority: "bulk", signal: stop.signal }).catch(() => undefined);
+    const latencies: number[] = [];
+    for (let atMs = 5000; atMs < 200_000; atMs += everyMs)
+      for (let i = 0; i < burst; i++)
+        clock.at(atMs, () => {
+          const fromMs = clock.now();
+          void users(-1).then(() => latencies.push(clock.now() - fromMs));
+        });
+    let left = 0;
+    clock.at(200_000, () => {
+      left = 4000 - done.live - done.bulk;
+      stop.abort();
+    });
+    await clock.idle();
+    await backlog;
+    latencies.sort((a, b) => a - b);
+    const p95 = latencies[Math.floor(0.95 * latencies.length)]!;
+    assert.ok(p95 <= p95Ms, `p95 ${p95} ms`);
+    assert.ok(left <= 0.2 * 4000, `${left} of 4000 items of the limit were not used`);
+  });
+
 test("the share of a process that dies silently goes to the other one after ten seconds", async () => {
   const { clock, shared, make } = rig();
   const state = { isDead: false };
@@ -159,7 +207,7 @@ test("a renewal that never ends is given up and told, and the shares follow the 
 test("a store that answers with nonsense changes nothing", async (t) => {
   t.mock.method(console, "warn", () => undefined);
   const { make } = rig();
-  const embed = make({ renew: async () => [Number.NaN], leave: async () => undefined });
+  const embed = make({ renew: async () => [{ live: Number.NaN, bulk: 0 }], leave: async () => undefined });
   assert.equal((await embed("a")).length, 8);
   assert.equal(shareOf(embed), 1);
 });

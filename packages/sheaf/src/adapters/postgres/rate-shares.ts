@@ -32,7 +32,8 @@ export function rateSharesTableSql(name: Partial<TableName> = {}): string {
   return `CREATE UNLOGGED TABLE IF NOT EXISTS ${qualified({ table: defaultTable, ...name })} (
   limit_name text NOT NULL,
   member text NOT NULL,
-  demand double precision NOT NULL,
+  live double precision NOT NULL,
+  bulk double precision NOT NULL,
   expires_at timestamptz NOT NULL,
   PRIMARY KEY (limit_name, member)
 )`;
@@ -67,16 +68,16 @@ export function rateShares(client: PostgresClient, options: RateSharesOptions): 
   DELETE FROM ${name} AS old USING expired
   WHERE old.limit_name = expired.limit_name AND old.member = expired.member
 ), own AS (
-  INSERT INTO ${name} (limit_name, member, demand, expires_at)
-  VALUES ($1, $2, $3::text::float8, now() + $4::text::float8 * interval '1 millisecond')
-  ON CONFLICT (limit_name, member) DO UPDATE SET demand = excluded.demand, expires_at = excluded.expires_at
+  INSERT INTO ${name} (limit_name, member, live, bulk, expires_at)
+  VALUES ($1, $2, $3::text::float8, $4::text::float8, now() + $5::text::float8 * interval '1 millisecond')
+  ON CONFLICT (limit_name, member) DO UPDATE SET live = excluded.live, bulk = excluded.bulk, expires_at = excluded.expires_at
 )
-SELECT demand FROM ${name} WHERE limit_name = $1 AND member <> $2 AND expires_at >= now() LIMIT ${mostMembers}`;
+SELECT live, bulk FROM ${name} WHERE limit_name = $1 AND member <> $2 AND expires_at >= now() LIMIT ${mostMembers}`;
   const leaveSql = `DELETE FROM ${name} WHERE limit_name = $1 AND member = $2`;
   return {
-    renew: async (member, demand, keepMs) => {
-      const rows = await connection.run(renewSql, [limit, member, String(demand), String(keepMs)]);
-      return rows.map((row) => Number(row["demand"]));
+    renew: async (member, { live, bulk }, keepMs) => {
+      const rows = await connection.run(renewSql, [limit, member, String(live), String(bulk), String(keepMs)]);
+      return rows.map((row) => ({ live: Number(row["live"]), bulk: Number(row["bulk"]) }));
     },
     leave: (member) => connection.run(leaveSql, [limit, member]),
     createTable: async () => {

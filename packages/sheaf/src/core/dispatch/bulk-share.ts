@@ -101,7 +101,7 @@ export class BulkShare {
       this.#partBeganAtMs = nowMs;
     }
     this.#part += live;
-    if (this.#part < this.#burstNow(nowMs)) return;
+    if (this.#part < this.burst(nowMs)) return;
     this.#burst = this.#part;
     this.#burstAtMs = nowMs;
   }
@@ -142,12 +142,13 @@ export class BulkShare {
   }
 
   #reserve(nowMs: number, { holds }: Flow, left: Left): number {
-    const burst = this.#burstNow(nowMs);
+    const burst = this.burst(nowMs);
     const needed = Math.max(burst, left.neededFor(this.#livePerMs(nowMs)) + burst / 2);
     return Math.min((1 - floorShare) * holds, Math.max(leastReserve * holds, needed));
   }
 
-  #burstNow(nowMs: number): number {
+  /** What live calls have lately spent at once. */
+  burst(nowMs: number): number {
     return this.#fading(this.#burst, this.#burstAtMs, rememberedPeriods * this.#periodMs, nowMs);
   }
 

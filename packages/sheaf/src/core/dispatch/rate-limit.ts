@@ -89,6 +89,11 @@ export class RateLimiter implements RateLimitSeat {
     );
   }
 
+  /** Part of the limit that live calls have lately taken at once. */
+  burst(nowMs: number): number {
+    return this.#windows.reduce((most, { window, bulk }) => Math.max(most, bulk.burst(nowMs) / window.limit), 0);
+  }
+
   spend(nowMs: number, items: number, weight: number, bulkRate: number): void {
     const all = { runs: 1, items, weight };
     const bulk = bulkOf(all, bulkRate);
