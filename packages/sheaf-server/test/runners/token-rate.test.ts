@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { builtinModels } from "../../dist/runners/builtin.js";
 import { TokenRate } from "../../dist/runners/text/token-rate.js";
 
 /** Texts of 5 to 400 characters, as a language has them, with their tokens. */
@@ -28,4 +29,11 @@ test("an empty text and a count of zero leave rates that are no less than 0", ()
   for (let i = 0; i < 500; i++) rate.learn("a".repeat(50), 0);
   assert.equal(rate.of(""), 0);
   assert.ok(rate.of("a".repeat(50)) >= 0 && rate.of("a".repeat(50)) < 1);
+});
+
+test("a text weighs its tokens up to the most that are kept, and what reading it takes", () => {
+  const { weigh } = builtinModels["use-lite"]();
+  assert.ok(weigh!("some words") < 10);
+  assert.equal(weigh!("some words ".repeat(100)), 128 + 2);
+  assert.equal(weigh!(" ".repeat(100_000)), 128 + 250);
 });

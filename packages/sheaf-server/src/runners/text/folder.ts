@@ -5,17 +5,11 @@ import { inspectionExecutor } from "../workers/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import type { FolderSettings } from "./folder-settings.ts";
-import { TokenRate } from "./token-rate.ts";
+import { textWeights } from "./token-rate.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
-
-/**
- * Characters of a long text whose tokenising costs at most about what a token costs in a small encoder, 100 µs. A text that is cut at
- * its start is read to its end.
- */
-const charactersPerToken = { right: 400, left: 100 };
 
 /** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
 const batchTexts = 128;
@@ -61,7 +55,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
             },
     ...verdict,
     ...(found.isOneByOne && { maxBatchSize: 1 }),
-    ...weights(maxTokens, truncationSide),
+    ...textWeights({ maxTokens, ownTokens, side: truncationSide }),
     // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
     batchSize: device === "webgpu" ? undefined : batchTexts,
     batchWeight: "apart",
@@ -74,34 +68,6 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
 /** The names of its pooling modes. */
 function poolingOf({ modules: [first] }: FolderSettings): string | undefined {
   return first?.type === "pooling" ? first.modes.join("+") : undefined;
-}
-
-/** Tokens as results have shown them: the worker counts exactly, and cuts batches into passes by that. */
-function weights(maxTokens: number, side: "left" | "right"): Pick<ModuleSpec, "weigh" | "learnWeight"> {
-  const rate = new TokenRate();
-  const textOf = (item: unknown): string => {
-    if (typeof item === "string") return item;
-    const {
-      query = "",
-      prompt = "",
-      text,
-    } = item as Readonly<Partial<Record<"query" | "prompt", string>>> & {
-      readonly text: string;
-    };
-    return query + prompt + text;
-  };
-  return {
-    weigh: (item) => {
-      const text = textOf(item);
-      const { cut = side } = (typeof item === "string" ? {} : item) as { readonly cut?: typeof side };
-      const reading = Math.floor(text.length / charactersPerToken[cut]);
-      return Math.min(maxTokens, Math.ceil(rate.of(text)) + ownTokens) + reading;
-    },
-    learnWeight: (item, result) => {
-      const { tokens, truncated } = result as { readonly tokens?: number; readonly truncated?: boolean };
-      if (tokens !== undefined && truncated === false) rate.learn(textOf(item), tokens - ownTokens);
-    },
-  };
 }
 
 function noteOf({ settings, isOneByOne }: TextInspection, warning: string | undefined): string {

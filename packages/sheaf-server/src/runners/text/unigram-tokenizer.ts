@@ -17,6 +17,13 @@ interface TrieNode {
   score: number;
 }
 
+/**
+ * A character before which NFKC can be cut: all but marks, the parts of Hangul syllables, halfwidth forms and the vowels of Kirat Rai,
+ * which may change what stands before them.
+ */
+export const seams: RegExp =
+  /[^\p{M}\u1100-\u11FF\u3131-\u318E\uA960-\uA97F\uD7B0-\uD7FF\uFF9E-\uFFDC\u{16D63}-\u{16D6A}]/gu;
+
 const unknownId = 0;
 const spaceMark = "\u2581";
 
@@ -51,7 +58,7 @@ export function unigramTokenizer(
 
   return {
     encode(text, most = Infinity) {
-      for (const end of startsOf(text, most)) {
+      for (const end of startsOf(text, most, seams)) {
         const codes = codePoints(text.slice(0, end));
         const stop = codes.length - longest;
         const { lastIds, lastLengths } = bestPieces(root, codes, stop);

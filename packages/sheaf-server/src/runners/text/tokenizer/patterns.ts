@@ -54,28 +54,28 @@ export function patternOf(pattern: unknown): RegExp {
 const plain =
   "A-Za-z0-9\\u00C0-\\u00D6\\u00D8-\\u00F6\\u00F8-\\u024F\\u1E00-\\u1EFF\\u0391-\\u03A9\\u03B1-\\u03C9\\u0400-\\u0481\\u048A-\\u052F\\u05D0-\\u05EA" +
   "\\u0621-\\u063F\\u0641-\\u064A\\u3041-\\u3096\\u30A1-\\u30FA\\u3400-\\u4DBF\\u4E00-\\u9FFF\\uAC00-\\uD7A3";
-const seams = new RegExp(`[${plain}]{3}`, "gu");
+const plainSeams = new RegExp(`(?<=[${plain}]{2})[${plain}]`, "gu");
 const overSeam = new RegExp(`[${plain}]{2}`, "u");
 
 /**
  * Ends of longer and longer starts of a long text whose first `most` tokens are wanted: for some characters a token, then for four
- * times as many, up to half of it. No normalizer reads across such an end, and no word but the last: it is before the third of three
- * plain letters or digits, a seam.
+ * times as many, up to half of it. No normalizer reads across such an end, a seam, and no word but the last. `seams` finds the
+ * character after one. @default the third of three plain letters or digits
  */
-export function startsOf(text: string, most: number): Iterable<number> {
+export function startsOf(text: string, most: number, seams: RegExp = plainSeams): Iterable<number> {
   const first = Math.max(256, 8 * most);
-  return 2 * first < text.length ? startsFrom(first, text) : noStarts;
+  return 2 * first < text.length ? startsFrom(first, text, seams) : noStarts;
 }
 
 const noStarts: readonly number[] = [];
 
-function* startsFrom(first: number, text: string): Iterable<number> {
+function* startsFrom(first: number, text: string, seams: RegExp): Iterable<number> {
   const seam = new RegExp(seams);
   for (let count = first; 2 * count < text.length; count *= 4) {
     seam.lastIndex = count;
     const match = seam.exec(text);
     if (match === null) return;
-    yield match.index + 2;
+    yield match.index;
   }
 }
 
