@@ -102,16 +102,17 @@ function problemOfBatcher(error: BatcherError, deadline: string): Problem {
   return new Problem(code, messageOfBatcher(error, deadline), { cause: error });
 }
 
+/** Nothing gets better by itself. */
+const hungRetryMs = 30_000;
+
 /** An input that is not run because it crashed a worker, or a model whose workers pause after many crashes. */
 function problemOfCrash(error: BatcherError): Problem | undefined {
-  const { refusedForMs, restartInMs } = error.details as { refusedForMs?: number; restartInMs?: number };
+  const { refusedForMs, restartInMs, hungRuns, items } = error.details as Partial<Record<string, number>>;
   if (error.code !== "WORKER_CRASHED") return undefined;
   if (refusedForMs !== undefined) return new Problem("CRASHING_INPUT", error.message, { cause: error });
-  if (restartInMs === undefined)
-    return (error.details as { items?: number }).items === 1
-      ? undefined
-      : spared(error.code, "A worker ended during", error);
-  return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs), cause: error });
+  if (restartInMs !== undefined || hungRuns !== undefined)
+    return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs ?? hungRetryMs), cause: error });
+  return items === 1 ? undefined : spared(error.code, "A worker ended during", error);
 }
 
 /** Errors of runs that had items of several senders: the words may be those of another's input. */

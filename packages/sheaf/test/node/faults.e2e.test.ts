@@ -131,7 +131,7 @@ for (const kind of ["thread", "process"] as const) {
         for (const outcome of outcomes) assert.equal((outcome as PromiseRejectedResult).reason?.code, "WORKER_CRASHED");
         await new Promise((resolve) => setImmediate(resolve));
       }
-      const { restartInMs, error } = executor.outage!;
+      const { restartInMs = 0, error } = executor.outage!;
       assert.ok(restartInMs >= 3200 && restartInMs <= 6400, `${restartInMs}`);
       const message =
         /no worker is left; they crashed more than 5 times, less than 60 s apart\. The next one starts in \d s\.$/;
@@ -167,6 +167,8 @@ for (const kind of ["thread", "process"] as const) {
       assert.equal(serving.length, 1);
       assert.notEqual(serving[0]!.id, before!.id);
       assert.match(events.join("\n"), /1: .*runTimeoutMs/);
+      // Without native code a thread is ended as a process is.
+      while (executor.instances().some(({ id }) => id === before!.id)) await sleep(10);
       await call.close();
     });
 
@@ -276,13 +278,36 @@ for (const kind of ["thread", "process"] as const) {
       await ready;
     });
 
-    // A hung process is killed.
+    // A hung process is killed, and so is a thread without native code.
     if (kind === "thread") {
+      test("threads with native code that hang are refused with the cure, until one of them ends", async (t) => {
+        const { executor, call } = await setUp(
+          kind,
+          { clock: impatient, data: { isNative: true } },
+          { maxBatchSize: 1, runTimeoutMs: 2000, onBatchError: "fail" },
+        );
+        const blocks = [blocked(t), blocked(t)];
+        for (const block of blocks) await assert.rejects(call(block), { code: "RUN_TIMEOUT" });
+        const { outage } = executor;
+        assert.deepEqual(
+          [outage?.restartInMs, outage?.error.message.match(/Restart the program/)?.length],
+          [undefined, 1],
+        );
+        await assert.rejects(call(double(1)), {
+          code: "WORKER_CRASHED",
+          message: /inside a run that never ends.*processes/,
+        });
+        unblock(blocks[0]!);
+        while (executor.outage !== undefined) await sleep(10);
+        assert.equal(await call(double(2)), 4);
+        await call.close();
+      });
+
       test("close() does not wait for a hung thread beside instances that end", async (t) => {
         const { runTimeoutMs, clock } = endingWhenTold();
         const { executor, call } = await setUp(
           kind,
-          { instances: 2, closeTimeoutMs: 100_000 },
+          { instances: 2, closeTimeoutMs: 100_000, data: { isNative: true } },
           { maxBatchSize: 1, runTimeoutMs, clock, onBatchError: "fail" },
         );
         const hung = assert.rejects(call(blocked(t)), { code: "RUN_TIMEOUT" });

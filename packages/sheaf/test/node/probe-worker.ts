@@ -1,4 +1,5 @@
 import { appendFileSync, existsSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { defineWorker } from "../../dist/node/index.js";
 
 /** What the probe does with an item. */
@@ -27,6 +28,8 @@ export type Command =
 export interface ProbeData {
   readonly failWith?: string;
   readonly offset?: number;
+  /** Loads native code. */
+  readonly isNative?: boolean;
   /** How long `load` takes. */
   readonly loadMs?: number;
   /** Which load, counted over all instances in a file, takes so long. */
@@ -46,6 +49,7 @@ export default defineWorker({
       appendFileSync(file, "|");
       if (statSync(file).size === load) await sleep(ms);
     }
+    if (data?.isNative === true) createRequire(import.meta.url)("onnxruntime-node");
     if (data?.failWith !== undefined) throw new RangeError(data.failWith);
     return { offset: data?.offset ?? 0, warm: false };
   },

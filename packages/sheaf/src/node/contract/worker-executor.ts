@@ -30,11 +30,11 @@ export interface InstanceEvent {
   readonly why?: string | undefined;
 }
 
-/** No instance is alive, and the next one starts only after a pause that grew with the crashes. */
+/** No instance can serve, and the next one starts only after a pause that grew with the crashes, or once a hung thread ends. */
 export interface WorkerOutage {
-  /** Milliseconds until an instance starts. */
-  readonly restartInMs: number;
-  /** The refusal of calls meanwhile: `WORKER_CRASHED`, with the last crash. */
+  /** Milliseconds until an instance starts; undefined while all are hung threads. */
+  readonly restartInMs: number | undefined;
+  /** The refusal of calls meanwhile: `WORKER_CRASHED`, with the last crash or the cure. */
   readonly error: Error;
 }
 
@@ -42,7 +42,7 @@ export interface WorkerOutage {
 export interface WorkerExecutor<In, Out> extends Executor<In, Out> {
   /** Every instance that is not dead, and the dead ones whose place is empty. */
   instances(): readonly InstanceInfo[];
-  /** Set while calls are refused because the workers crashed too often; undefined while an instance loads or serves. */
+  /** Set while calls are refused because the workers crashed too often or hang; undefined while an instance loads or serves. */
   readonly outage: WorkerOutage | undefined;
   /** Restarts after a crash or a hang, since construction. */
   readonly restarts: number;

@@ -19,7 +19,7 @@ export interface WorkerConnection {
   abort(id: number): void;
   /** It finishes its batches, unloads and ends. */
   close(): void;
-  /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
+  /** Ends it at once, whatever it does. False where that cannot be done safely: a thread that has loaded native code. */
   kill(): boolean;
   /** Sets whether it keeps this process alive. */
   hold(alive: boolean): void;

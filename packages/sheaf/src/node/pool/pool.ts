@@ -20,6 +20,8 @@ export interface PoolOptions extends InstancesOptions, SupervisorOptions {
 // Batches that wait for an instance. A batcher hands over no more than it has slots; this is the bound for other
 // callers.
 const maxWaiting = 1024;
+/** How long a worker may take to end that was killed. */
+const endsWithinMs = 5000;
 
 /** Hands batches to the instances, and settles each exactly once, whatever happens to the instance that has it. */
 export class Pool<In, Out> implements WorkerExecutor<In, Out> {
@@ -28,6 +30,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   readonly reportsStart = true;
   readonly runsApart = true;
   readonly #options: PoolOptions;
+  readonly #clock: Clock;
   readonly #waiting: Job[] = [];
   readonly #instances: Instances;
   readonly #supervisor: Supervisor;
@@ -46,7 +49,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     });
     // A caller that does not ask ready() learns it from the first batch.
     this.#started.catch(() => undefined);
-    const clock = options.clock ?? systemClock;
+    const clock = (this.#clock = options.clock ?? systemClock);
     this.#instances = new Instances(options, clock);
     this.#quarantine = new Quarantine(options.name, this.#instances, clock);
     this.#supervisor = new Supervisor(options, this.#instances, clock, {
@@ -166,16 +169,23 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     run.reject(reason);
   }
 
-  /** Kills a process; a thread cannot be killed, so it is taken out of service and another takes its place. */
+  /** Ends it; a thread that cannot be ended is taken out of service, and another takes its place. */
   #hung(instance: Instance, run: Job, reason: Error): void {
     this.#waiting.unshift(...instance.reclaim().filter((other) => other !== run));
     run.handle.runsUntil(instance.whenDead);
     run.reject(reason);
     this.#instances.emit({ instance: instance.info, why: reason.message });
-    if (instance.kill()) return;
+    if (!instance.kill()) return this.#leave(instance, reason);
+    // A thread may be blocked outside JavaScript: in a read of a file that never comes, say.
+    const cancel = this.#clock.after(endsWithinMs, () => this.#leave(instance, reason));
+    void instance.whenDead.then(cancel);
+  }
+
+  #leave(instance: Instance, reason: Error): void {
     this.#instances.leave(instance);
     this.#supervisor.replaceHung(instance, reason);
     this.#dispatch();
+    this.#refuseWaiting();
   }
 
   /** Nothing runs until the pause is over: waiting items would only time out. */

@@ -5,6 +5,9 @@ import type { Instances } from "./instances.ts";
 import { RestartPauses } from "./restart-pauses.ts";
 import { crashError } from "./supervisor.ts";
 
+/** Threads that were left in a run that never ends, at most: each holds a core and a copy of the model. */
+const mostLeft = 4;
+
 /** How long an instance is kept that has nothing to run: the next part of a search follows at once. */
 const restsAfterMs = 10_000;
 
@@ -23,6 +26,7 @@ export class Quarantine {
   #running: Job | undefined;
   #cancelRestart: (() => void) | undefined;
   #cancelRest: (() => void) | undefined;
+  #left = 0;
   #isClosed = false;
 
   constructor(name: string, instances: Instances, clock: Clock) {
@@ -65,7 +69,10 @@ export class Quarantine {
     this.#instance = undefined;
     instance.reclaim();
     job.handle.runsUntil(instance.whenDead);
-    if (!instance.kill()) this.#instances.leave(instance);
+    if (instance.kill()) return;
+    this.#left++;
+    void instance.whenDead.then(() => this.#left--);
+    this.#instances.leave(instance);
   }
 
   #begin(): void {
@@ -74,6 +81,10 @@ export class Quarantine {
     if (this.#isClosed || this.#running !== undefined) return;
     if (this.#waiting.length === 0) {
       if (this.#instance !== undefined) this.#cancelRest = this.#clock.after(restsAfterMs, () => this.#rest());
+      return;
+    }
+    if (this.#instance === undefined && this.#left >= mostLeft) {
+      this.#refuse(`${this.#left} threads are inside runs that never end`);
       return;
     }
     this.#instance ??= this.#start();
@@ -129,10 +140,14 @@ export class Quarantine {
       this.#cancelRestart = this.#clock.after(pauseMs, () => this.#begin());
       return;
     }
+    this.#refuse(`it ended ${this.#pauses.rule}`, error);
+  }
+
+  #refuse(reason: string, cause?: Error): void {
     const message =
-      `${this.#name}: the worker ended during this batch, and none could be started to run it again ` +
-      `(it ended ${this.#pauses.rule}): ${error.message}`;
+      `${this.#name}: the worker ended or hung during this batch, and none could be started to run it again ` +
+      `(${reason})${cause === undefined ? "" : `: ${cause.message}`}`;
     for (const job of this.#waiting.splice(0))
-      job.reject(new BatcherError("WORKER_CRASHED", message, { isOfItem: false }, error));
+      job.reject(new BatcherError("WORKER_CRASHED", message, { isOfItem: false }, cause));
   }
 }

@@ -50,6 +50,8 @@ export class Supervisor {
   readonly #events: SupervisorEvents;
   readonly #pauses: RestartPauses;
   readonly #places: Place[] = [];
+  /** Threads that were left in a run that never ends. */
+  readonly #hung: Set<Instance> = new Set();
   #hasStarted = false;
   #isOver = false;
   #failed = false;
@@ -90,15 +92,19 @@ export class Supervisor {
     return empty.map(({ instance }) => instance.info);
   }
 
-  /** Set while no place has an instance and the next one only starts after a pause that grew with its crashes. */
+  /**
+   * Set while no place has an instance that can serve, and the next one only starts after a pause that grew with its crashes, or once a
+   * hung thread ends.
+   */
   get outage(): WorkerOutage | undefined {
-    if (!this.#pauses.isPastLimit) return undefined;
     let next: Place["pause"];
-    for (const { pause } of this.#places) {
-      if (pause === undefined) return undefined;
-      if (next === undefined || pause.endsAtMs < next.endsAtMs) next = pause;
+    for (const { pause, instance } of this.#places) {
+      if (pause === undefined && !(this.#hung.has(instance) && instance.role === "hung")) return undefined;
+      if (next === undefined || (pause !== undefined && pause.endsAtMs < next.endsAtMs)) next = pause;
     }
-    const { endsAtMs, error } = next!;
+    if (next === undefined) return { restartInMs: undefined, error: this.#hungError() };
+    if (!this.#pauses.isPastLimit) return undefined;
+    const { endsAtMs, error } = next;
     const restartInMs = Math.max(0, Math.ceil(endsAtMs - this.#clock.now()));
     const message =
       `${this.#options.name}: no worker is left; they crashed ${this.#pauses.rule}. ` +
@@ -107,10 +113,19 @@ export class Supervisor {
     return { restartInMs, error: new BatcherError("WORKER_CRASHED", message, { restarts, restartInMs }, error) };
   }
 
+  #hungError(): BatcherError {
+    const { size: hungRuns } = this.#hung;
+    const message =
+      `${this.#options.name}: every worker is a thread inside a run that never ends, and has native code loaded, so that it cannot be stopped. ` +
+      "Restart the program. Workers that are processes are ended instead.";
+    return new BatcherError("WORKER_CRASHED", message, { hungRuns });
+  }
+
   /** A thread past its run timeout was abandoned: at most as many as there are places are replaced. */
   replaceHung(instance: Instance, reason: Error): void {
     const place = this.#placeOf(instance);
-    if (place !== undefined && this.#instances.hung <= this.#options.instances) this.#replace(place, instance, reason);
+    this.#hung.add(instance);
+    if (place !== undefined && this.#hung.size <= this.#options.instances) this.#replace(place, instance, reason);
   }
 
   /** A crash whose item was found: it does not count. */
@@ -184,6 +199,7 @@ export class Supervisor {
   }
 
   #ended(instance: Instance, lost: readonly Job[], why: string, error: Error | undefined): void {
+    this.#hung.delete(instance);
     const wasExpected = instance.draining || this.#placeOf(instance) === undefined;
     if (wasExpected && lost.length === 0) this.#instances.emit({ instance: instance.info });
     else this.#crashed(instance, lost, instance.loadError ?? crashError(this.#options.name, instance, why, error));
@@ -237,11 +253,14 @@ export class Supervisor {
     place.servesFromAtMs = this.#clock.now();
   }
 
-  /** A hung thread has ended after all: a place that waited for that may be filled. */
+  /** A hung thread has ended after all: a place that waited for one may be filled. */
   #restoreHung(): void {
     if (this.#isOver) return;
     const place = this.#places.find(
-      ({ instance, pause }) => instance.state === "dead" && instance.role === "hung" && pause === undefined,
+      ({ instance, pause }) =>
+        instance.role === "hung" &&
+        pause === undefined &&
+        (instance.state === "dead" || this.#hung.size <= this.#options.instances),
     );
     if (place !== undefined) this.#restart(place);
   }

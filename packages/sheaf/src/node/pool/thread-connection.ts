@@ -20,8 +20,11 @@ export function openThread(
   events: WorkerConnectionEvents,
 ): WorkerConnection {
   const { port1: port, port2 } = new MessageChannel();
+  const native = new Int32Array(new SharedArrayBuffer(4));
+  // Elsewhere it is not known what a thread loads.
+  if (process.versions["bun"] !== undefined || process.versions["deno"] !== undefined) native[0] = 1;
   const worker = new Worker(threadEntry, {
-    workerData: { host, port: port2 } satisfies ThreadData,
+    workerData: { host, port: port2, native } satisfies ThreadData,
     transferList: [port2],
     name: "sheaf",
     ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
@@ -54,8 +57,12 @@ export function openThread(
   return {
     pid: undefined,
     ...requestsOver({ send: (message) => post(port, message) }, wantsEncoded),
-    // Terminating a thread inside native code aborts the whole process.
-    kill: () => false,
+    kill() {
+      // Terminating a thread inside native code aborts the whole process.
+      if (native[0] !== 0) return false;
+      void worker.terminate();
+      return true;
+    },
     hold: (alive) => (alive ? worker.ref() : worker.unref()),
   };
 }

@@ -11,4 +11,6 @@ export const processEntry: URL = new URL(`./process-main${extension}`, import.me
 export interface ThreadData {
   readonly host: HostOptions;
   readonly port: MessagePort;
+  /** Of one number, which is not 0 once the thread has loaded native code. */
+  readonly native: Int32Array;
 }

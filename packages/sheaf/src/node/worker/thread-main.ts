@@ -4,7 +4,12 @@ import { Host } from "./host.ts";
 import type { ThreadData } from "./entry.ts";
 import { post, received, type Posted } from "../wire/thread-message.ts";
 
-const { host: options, port } = workerData as ThreadData;
+const { host: options, port, native } = workerData as ThreadData;
+const { dlopen } = process;
+process.dlopen = (...args) => {
+  native[0] = 1;
+  dlopen.apply(process, args);
+};
 const host = new Host({
   port: { send: (message) => post(port, message) },
   // Posted messages arrive even if this thread ends.
