@@ -29,6 +29,22 @@ test("an Error in a place rejects that caller only", async () => {
   assert.equal(calls[1]!.reason, bad);
 });
 
+test("a place that cannot be read rejects that caller only", async () => {
+  const { batcher, runs, clock } = heldBatcher();
+  const calls = watchAll(batcher, [1, 2, 3]);
+  await clock.settle();
+  const unread = new Error("not to be read");
+  const get = (): never => {
+    throw unread;
+  };
+  await runs[0]!.finish(Object.defineProperty([10, 20, 30], 1, { get }));
+  assert.deepEqual(
+    calls.map(({ value, reason }) => value ?? reason),
+    [10, unread, 30],
+  );
+  assert.deepEqual([batcher.stats().items.ok, batcher.stats().items.error], [2, 1]);
+});
+
 test("falsy results are results", async () => {
   const { batcher, runs, clock } = heldBatcher<unknown>();
   const calls = watchAll(batcher, [1, 2, 3, 4, 5]);

@@ -3,7 +3,7 @@ import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/pol
 import { Bisector, isLoss, mayBeOfItems } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
-import { resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
+import { eachRead, resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -300,12 +300,13 @@ export class Dispatcher<In, Out> {
     this.#measured(run, nowMs);
     try {
       this.#calls.settleAll(batch, results, nowMs);
-      for (let i = 0; tally.error > failedBefore && i < results.length; i++)
-        if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
-    } catch (error) {
-      // An entry could not be read: a Proxy, or a getter that throws.
-      this.restFailed(run, error);
+    } catch {
+      // An entry cannot be read: a Proxy, or a getter that throws. The others can.
+      results = eachRead(results, batch.count);
+      this.#calls.settleAll(batch, results, nowMs);
     }
+    for (let i = 0; tally.error > failedBefore && i < batch.count; i++)
+      if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
     this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok", false);
     this.#end(run, nowMs);
   }

@@ -335,6 +335,16 @@ function isPromiseAt(results: ArrayLike<unknown>, index: number): boolean {
   }
 }
 
+/** The same results, with the error of its reading in the place of one that cannot be read. */
+export const eachRead = (results: ArrayLike<unknown>, count: number): unknown[] =>
+  Array.from({ length: count }, (_, index) => {
+    try {
+      return results[index];
+    } catch (error) {
+      return error instanceof Error ? error : new Error(`the result cannot be read: ${describe(error)}`);
+    }
+  });
+
 function isArrayLike(value: unknown): value is ArrayLike<unknown> {
   return typeof value === "object" && value !== null && Number.isInteger((value as { length?: unknown }).length);
 }
