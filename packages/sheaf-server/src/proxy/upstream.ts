@@ -30,9 +30,11 @@ export class UpstreamError extends Error {
   }
 }
 
-/** The upstream's own words about a request: not a connection that was lost, nor a reply that is none. */
+/** The upstream's own words about a request, or a connection that was lost: not a reply that is none. */
 export const blamesInputs = (error: unknown): boolean =>
-  error instanceof UpstreamError && (error.status >= 500 || [400, 403, 413, 422].includes(error.status));
+  error instanceof UpstreamError
+    ? error.status >= 500 || [400, 403, 413, 422].includes(error.status)
+    : error instanceof Problem && error.code === "UPSTREAM_UNREACHABLE";
 
 export interface PostOptions {
   readonly signal: AbortSignal;

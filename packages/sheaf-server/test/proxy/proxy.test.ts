@@ -186,25 +186,29 @@ for (const [name, fault, status, code] of [
       assert.ok(reply.json.error.message.length > 5);
     }
     const inputs = api.requests.flatMap((request) => request.inputs);
-    // After a 500 one or two texts of a batch show that the others would fail as well: the first may be the one at fault.
+    // After a 500 or a reset one or two texts of a batch show that the others would fail as well: the first may be the one at fault.
     const batches = api.requests.filter((request) => request.inputs.length > 1).length;
     const repeated = inputs.length - new Set(inputs).size;
-    assert.ok(repeated <= (status === 500 ? 2 * batches : 0), `${repeated} texts were sent twice`);
+    assert.ok(repeated <= (status === 500 || fault === "reset" ? 2 * batches : 0), `${repeated} texts were sent twice`);
   });
 }
 
-test("three texts for which the upstream answers 500 fail alone among 200", async (t) => {
-  const isBad = (text: string): boolean => text.startsWith("LONG");
-  const fault = ({ inputs }: { inputs: string[] }) => (inputs.some(isBad) ? { status: 500 } : undefined);
-  const api = await embeddingApi(t, { fault, latencyMs: 1 });
-  const proxy = await proxying(t, api.baseURL);
-  const all = texts(200).map((text, i) => (i % 67 === 50 ? `LONG ${text}` : text));
-  const replies = await Promise.all(all.map((text) => proxy.embed(text)));
-  assert.deepEqual(
-    replies.map(({ status }) => status),
-    all.map((text) => (isBad(text) ? 500 : 200)),
-  );
-});
+for (const [name, answer, status] of [
+  ["answers 500", { status: 500 }, 500],
+  ["resets the connection", "reset", 502],
+] as const)
+  test(`three texts for which the upstream ${name} fail alone among 200`, async (t) => {
+    const isBad = (text: string): boolean => text.startsWith("LONG");
+    const fault = ({ inputs }: { inputs: string[] }) => (inputs.some(isBad) ? answer : undefined);
+    const api = await embeddingApi(t, { fault, latencyMs: 1 });
+    const proxy = await proxying(t, api.baseURL);
+    const all = texts(200).map((text, i) => (i % 67 === 50 ? `LONG ${text}` : text));
+    const replies = await Promise.all(all.map((text) => proxy.embed(text)));
+    assert.deepEqual(
+      replies.map((reply) => reply.status),
+      all.map((text) => (isBad(text) ? status : 200)),
+    );
+  });
 
 test("200 texts pass to an upstream that takes ten in a request and says so to nobody", async (t) => {
   const fault = ({ inputs }: { inputs: string[] }) => (inputs.length > 10 ? { status: 413, body: "" } : undefined);

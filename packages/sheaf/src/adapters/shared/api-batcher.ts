@@ -46,9 +46,9 @@ export interface RequestLimits {
    */
   readonly maxItemWeight?: number | undefined;
   /**
-   * Whether an error of a request may be the fault of one of its texts, which is then isolated. With a status of 500 or more,
+   * Whether an error of a request may be the fault of one of its texts, which is then isolated. With any but 400, 413 and 422
    * only if other requests succeed.
-   * @default true for the statuses 400, 413 and 422, and from 500 on without `Retry-After`
+   * @default true for the statuses 400, 413 and 422, for 403 and from 500 on without `Retry-After`, and for lost connections
    */
   readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
 }

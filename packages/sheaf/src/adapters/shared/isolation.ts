@@ -5,7 +5,7 @@ import { type Clock, warnOnce } from "../../core/runtime/runtime.ts";
 import type { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { backOffMs } from "./back-off.ts";
-import { blamesInputs, errorHints, withHints } from "./api-error.ts";
+import { blamesInputs, errorHints, isLostConnection, withHints } from "./api-error.ts";
 import { namedLimitOf, signatureOf } from "./refusals.ts";
 import { wait, type ServiceHealth } from "./retries.ts";
 
@@ -74,14 +74,15 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
 const isBlamed = (error: unknown): boolean => {
   const { status, retryAfterMs } = errorHints(error);
   // A service that names a wait has no fault to find with an item.
-  return blamesInputs(error) || (isOfSomeOnly(status) && retryAfterMs === undefined);
+  return blamesInputs(error) || (isOfSomeOnly(error, status) && retryAfterMs === undefined);
 };
 
 /** A failure or a refusal of the key: an item's where others get through with that key, such as a text that a content policy refuses. */
-const isOfSomeOnly = (status: number = 0): boolean => status >= 500 || status === 403;
+const isOfSomeOnly = (error: unknown, status: number = 0): boolean =>
+  status >= 500 || status === 403 || isLostConnection(error);
 
 /**
- * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 403 or 5xx
+ * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 403, a 5xx or a lost connection
  * where others get through.
  */
 export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (error: unknown) => Blame {
@@ -93,7 +94,7 @@ export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (e
       warn("shouldBisect threw; the batch was not bisected.", bug);
       return "none";
     }
-    return isOfSomeOnly(errorHints(error).status) ? "failure" : "request";
+    return isOfSomeOnly(error, errorHints(error).status) ? "failure" : "request";
   };
 }
 
