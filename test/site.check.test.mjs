@@ -8,7 +8,6 @@ import { publicExports } from "../scripts/lib/public-exports.mjs";
 import { llmsFull, llmsIndex } from "../scripts/site/lib/llms.mjs";
 import { playground, summaryOf } from "../scripts/site/lib/navigation.mjs";
 import { repository, routeOf, targetOf } from "../scripts/site/lib/pages.mjs";
-import { redirectPage, redirects } from "../scripts/site/lib/redirects.mjs";
 import { rewritten } from "../scripts/site/lib/rewrite.mjs";
 import { fileOf, siteOf } from "../scripts/site/lib/site.mjs";
 
@@ -53,17 +52,6 @@ function isDead(target, from) {
   if (page === undefined) return !site.files.some((file) => file === `docs${path}`);
   return anchor !== undefined && !anchors(page.markdown).includes(anchor);
 }
-
-test("every old address leads to a page that exists, and to a heading of it, and is no page itself", () => {
-  const markdownOf = (address) => address.replace(".html", ".md");
-  for (const { from, to } of redirects()) {
-    assert.ok(!pageAt.has(`/${markdownOf(from)}`), `${from} is a page again`);
-    assert.ok(pageAt.has(markdownOf(to).split("#")[0]) && !isDead(markdownOf(to), "/"), `${from} → ${to}`);
-  }
-  const { from, to } = redirects("/sheaf/").find(({ from: old }) => old === "guide/slo.html");
-  assert.equal(to, "/sheaf/guide/capacity.html#how-many-workers");
-  assert.ok(links(redirectPage(to)).includes(to), from);
-});
 
 test("every page but the first stands in a sidebar, and every link of bar and sidebars is a page", () => {
   const { nav, sidebar } = site.navigation;

@@ -7,7 +7,6 @@ import { build, serve } from "vitepress";
 import { root } from "../lib/files.mjs";
 import { complaintsAbout } from "./lib/dead-links.mjs";
 import { llmsFull, llmsIndex } from "./lib/llms.mjs";
-import { redirectPage, redirects } from "./lib/redirects.mjs";
 import { fileOf, siteOf } from "./lib/site.mjs";
 
 const { values } = parseArgs({
@@ -26,7 +25,6 @@ for (const page of pages) {
 write("pages/public/llms.txt", llmsIndex(pages, values.base));
 write("pages/public/llms-full.txt", llmsFull(pages));
 copy("scripts/playground/dist/index.html", "playground/index.html");
-for (const { from, to } of redirects(values.base)) write(`pages/public/${from}`, redirectPage(to));
 for (const file of files) copy(file, file.slice("docs/".length));
 copy("packages/sheaf-server/src/dashboard/page/icon.svg", "icon.svg");
 write("site.json", JSON.stringify({ base: values.base, ...navigation }));
