@@ -1,17 +1,12 @@
-// `node scripts/record.mjs [size] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
 import { packageNames, readMetadata, withMetadata } from "./lib/release/metadata.mjs";
-import { coreSizes, withSizeTable } from "./lib/size.mjs";
 
 /** The files that each record writes, with their contents. */
 const records = {
-  size: async () => ({
-    "test/fixtures/size.json": asJson(await coreSizes()),
-    "docs/stability.md": await withSizeTable(readFileSync(`${root}/docs/stability.md`, "utf8")),
-  }),
   floors: () => ({ "ARCHITECTURE.md": withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")) }),
   metadata: () => Object.fromEntries(packageNames.map(manifestWithMetadata)),
 };
