@@ -15,7 +15,7 @@ const given = {
   many: Array.from({ length: 2048 }, (_, i) => `Text number ${i}`), // what OpenAI's API takes at most
 };
 // A list of 2,048 is longer than the queue. On a busy machine neither it nor the model may starve.
-const patient = "--request-timeout-ms 120000".split(" ");
+const patient = "--request-timeout-ms 120000 --upload-timeout-ms 120000".split(" ");
 const close = [];
 let targets;
 let expected;
