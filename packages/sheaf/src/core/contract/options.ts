@@ -18,7 +18,7 @@ export interface CallOptions {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * The lane of the item: `immediate` takes the next free slot; `bulk` fills free places, in short runs while others come.
+   * The lane of the item: `immediate` takes the next free slot; `bulk` yields to both, in short runs while they come.
    * @default "interactive"
    */
   readonly priority?: Priority | undefined;
