@@ -103,7 +103,7 @@ export function readInTurns(app: FastifyInstance): void {
   });
 }
 
-const tooManyBodies = (): Problem =>
+export const tooManyBodies = (): Problem =>
   new Problem(
     "QUEUE_FULL",
     `Too many requests of ${costs.largeBytes} bytes and more wait to be read. Retry in 1000 ms.`,

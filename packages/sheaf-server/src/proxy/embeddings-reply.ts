@@ -1,4 +1,4 @@
-import { deepest } from "../http/bodies/json-bounds.ts";
+import { costs } from "../shared/costs.ts";
 import { Problem } from "../problems/problem.ts";
 import { isTooDeep } from "./too-deep.ts";
 
@@ -29,5 +29,5 @@ export function embeddingsReply(reply: unknown): unknown {
   return reply;
 }
 
-const tooDeep = `is nested more than ${deepest} deep`;
+const tooDeep = `is nested more than ${costs.jsonDepth} deep`;
 const wrong = (what: string): Problem => new Problem("UPSTREAM_ERROR", `The upstream's reply ${what}.`);

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
 import { changedValues } from "../../dist/http/bodies/changed-values.js";
-import { deepest, JsonBounds, mayExceed } from "../../dist/http/bodies/json-bounds.js";
+import { JsonBounds, mayExceed } from "../../dist/http/bodies/json-bounds.js";
+import { costs } from "../../dist/shared/costs.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { grpcServing } from "./grpc-serving.js";
 import { measuringTexts, serving } from "./serving.js";
@@ -28,7 +29,7 @@ const inGrpc = (text: string, isRaw: boolean): object => {
 
 const limits = { maxJsonKeys: 600, maxJsonArrays: 1000 };
 const tooMuch = [
-  { name: "too deep", value: nested(deepest + 1), message: /nested at most 500 deep/ },
+  { name: "too deep", value: nested(costs.jsonDepth + 1), message: /nested at most 500 deep/ },
   { name: "too deep, and not JSON", value: "[".repeat(1_000_000), message: /nested at most 500 deep/ },
   { name: "too deep, objects", value: '{"a":'.repeat(1000), message: /nested at most 500 deep/ },
   { name: "too many keys", value: keys(601), message: /at most 600 keys \(MAX_JSON_KEYS\)/ },
@@ -81,7 +82,7 @@ for (const { name, value, message } of tooMuch) {
 
 test("what stands in texts counts for nothing, and bodies at the bounds are answered", async (t) => {
   const server = await serving(t, [echo], limits);
-  const values = [nested(deepest - 1), keys(599), `[${Array(998).fill("[]").join()}]`, JSON.stringify('[{":\\"'.repeat(1000)), '"\\\\"', '["\\\\",{"\\"":1}]']; // prettier-ignore
+  const values = [nested(costs.jsonDepth - 1), keys(599), `[${Array(998).fill("[]").join()}]`, JSON.stringify('[{":\\"'.repeat(1000)), '"\\\\"', '["\\\\",{"\\"":1}]']; // prettier-ignore
   for (const value of values) {
     const { status, text } = await server.post("/infer", asItem(value));
     assert.equal(status, 200, text.slice(0, 200));
@@ -115,7 +116,7 @@ test("a body of few arrays, objects and keys is parsed without a scan", () => {
     texts: Array(1000).fill("a text"),
   };
   assert.equal(mayExceed(Buffer.from(JSON.stringify(few)), limits), false);
-  assert.equal(mayExceed(Buffer.from(nested(deepest + 1)), limits), true);
+  assert.equal(mayExceed(Buffer.from(nested(costs.jsonDepth + 1)), limits), true);
 });
 
 test("the texts of one request share the bounds", async (t) => {

@@ -1,7 +1,5 @@
 import { Problem } from "../../problems/problem.ts";
-
-/** Most levels of arrays and objects. More would overflow the stack of code that copies or writes the value. */
-export const deepest = 500;
+import { costs } from "../../shared/costs.ts";
 
 /**
  * The settings that bound a JSON body beside its bytes and its depth. Nothing else is counted: a key or an array costs
@@ -17,7 +15,7 @@ export interface JsonLimits {
  * hundredth of the time that parsing takes. `false` says that no bound is exceeded, if the body is JSON.
  */
 export function mayExceed(bytes: Buffer, { maxJsonKeys, maxJsonArrays }: JsonLimits): boolean {
-  const most = Math.min(deepest, maxJsonArrays);
+  const most = Math.min(costs.jsonDepth, maxJsonArrays);
   if (bytes.length > 2 * most) {
     const arrays = countUpTo(most + 1, openBracket, bytes);
     if (arrays > most || arrays + countUpTo(most + 1, openBrace, bytes) > most) return true;
@@ -79,7 +77,7 @@ function countsWith(before: Counts, bytes: Buffer, { maxJsonKeys, maxJsonArrays 
     else if (byte === colon) {
       if (++keys > maxJsonKeys) throw tooMany(path, `${maxJsonKeys} keys (MAX_JSON_KEYS)`);
     } else if (byte === openBracket || byte === openBrace) {
-      if (++depth > deepest) throw problem(path, `must be nested at most ${deepest} deep.`);
+      if (++depth > costs.jsonDepth) throw problem(path, `must be nested at most ${costs.jsonDepth} deep.`);
       if (++arrays > maxJsonArrays) throw tooMany(path, `${maxJsonArrays} arrays and objects (MAX_JSON_ARRAYS)`);
     } else if (byte === closeBracket || byte === closeBrace) depth--;
   }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "../../problems/problem.ts";
+import { costs } from "../../shared/costs.ts";
 
 export type BodyDone = (error: Error | null, body?: Buffer) => void;
 export type ReadBody = (request: FastifyRequest, payload: NodeJS.ReadableStream, done: BodyDone) => void;
@@ -44,13 +45,8 @@ export function bodyReader(app: FastifyInstance, join: Join = joined): ReadBody 
 /** Pieces of at least this many bytes are kept as they come; an object for each smaller one would weigh more than its bytes. */
 const wholeBytes = 4096;
 
-/** Pieces that may be of any size; of more the mean must be at least `meanBytes`. */
-const freePieces = 1000;
-/** Node takes 3 µs for a piece, whatever its size. */
-const meanBytes = 16;
-
 const tinyPieces = (): Problem =>
-  new Problem("BAD_REQUEST", `The body comes in chunks of less than ${meanBytes} bytes; send larger ones.`, {
+  new Problem("BAD_REQUEST", `The body comes in chunks of less than ${costs.meanPieceBytes} bytes; send larger ones.`, {
     headers: { connection: "close" },
   });
 
@@ -63,7 +59,7 @@ class Pieces {
 
   /** Whether `received` bytes came in so many pieces that their number costs more than their bytes. */
   areTiny(received: number): boolean {
-    return ++this.#count > freePieces && received < meanBytes * this.#count;
+    return ++this.#count > costs.freePieces && received < costs.meanPieceBytes * this.#count;
   }
 
   add(piece: Buffer): void {

@@ -2,11 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { threadTurns } from "../thread-turns.ts";
-
-/** Requests of one connection that may be in progress at once, for clients that send several before they read a reply. */
-const mostInProgress = 16;
-/** Requests that may wait, of one connection and of all connections; one more closes its connection. */
-const [mostWaiting, mostWaitingInAll] = [1000, 10_000];
+import { costs } from "../../shared/costs.ts";
 
 /** A connection whose client sends requests without waiting for replies. */
 interface Line {
@@ -17,7 +13,7 @@ interface Line {
 
 /**
  * Bounds what a connection may ask for ahead. HTTP/1.1 lets a client send thousands of requests in one packet, and Node
- * begins all of them in one turn of the event loop. Here at most 16 are in progress, none begins while a finished reply has
+ * begins all of them in one turn of the event loop. Here few are in progress, none begins while a finished reply has
  * not left, and each begins in a turn of its own. Call it once, after the hook that counts requests.
  */
 export function takeTurns(app: FastifyInstance): void {
@@ -37,7 +33,7 @@ export function takeTurns(app: FastifyInstance): void {
       done();
     };
     if (line.waiting.length === 0 && mayStart(line)) start();
-    else if (line.waiting.length < mostWaiting && waitingInAll < mostWaitingInAll) {
+    else if (line.waiting.length < costs.requestsWaiting && waitingInAll < costs.requestsWaitingInAll) {
       line.waiting.push(start);
       waitingInAll++;
     } else socket.destroy();
@@ -69,4 +65,4 @@ export function takeTurns(app: FastifyInstance): void {
 }
 
 const mayStart = ({ replies }: Line): boolean =>
-  replies.length === 0 || (replies.length < mostInProgress && !replies.some((reply) => reply.writableEnded));
+  replies.length === 0 || (replies.length < costs.requestsInProgress && !replies.some((reply) => reply.writableEnded));

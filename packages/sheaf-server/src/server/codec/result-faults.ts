@@ -1,7 +1,7 @@
 import type { ModelOutput, TensorDatatype } from "../../runners/contract/model-spec.ts";
 import { Problem } from "../../problems/problem.ts";
 import { shownElements } from "../../runners/tensors/elements.ts";
-import { deepest } from "../../http/bodies/json-bounds.ts";
+import { costs } from "../../shared/costs.ts";
 
 /**
  * Refuses a result with a number that a reply would change: NaN and ±Infinity, which JSON has no words for, and integers that
@@ -44,7 +44,7 @@ export function checkElements(data: ArrayLike<unknown>, datatype: TensorDatatype
 
 function check(value: unknown, path: string, depth = 0): void {
   if (typeof value !== "object" || value === null) return checkNumber(value, () => path);
-  if (depth > deepest) throw problem(path, `is nested more than ${deepest} deep`);
+  if (depth > costs.jsonDepth) throw problem(path, `is nested more than ${costs.jsonDepth} deep`);
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
     const elements = value as unknown as ArrayLike<unknown>;
     if (value instanceof BigInt64Array || value instanceof BigUint64Array || !isFinite(elements as ArrayLike<number>))

@@ -253,6 +253,19 @@ test("reflection names the services to clients with the key", async (t) => {
   await assert.rejects(asked("wrong"), /UNAUTHENTICATED/);
 });
 
+test("a call of reflection ends after a bounded number of questions, whose answers it has had", async (t) => {
+  const server = await grpcServing(t, [doubling()]);
+  const bytes = (value: Buffer) => value;
+  const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const stream = clientOf(t, server.grpcAddress!).makeBidiStreamRequest(path, bytes, bytes);
+  let answers = 0;
+  stream.on("data", () => answers++);
+  for (let i = 0; i < 400; i++) stream.write(Buffer.from([0x3a, 0]));
+  const [error] = await once(stream, "error");
+  assert.match(error.message, /^8 RESOURCE_EXHAUSTED: A call of reflection may ask 100 questions/);
+  assert.equal(answers, 100);
+});
+
 test("a call whose message comes in thousands of tiny frames ends, and so does a health check of a large message", async (t) => {
   const server = await grpcServing(t, [doubling()]);
   const session = rawClient(t, server);

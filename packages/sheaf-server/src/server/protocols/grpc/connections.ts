@@ -5,14 +5,10 @@ import { ServerCredentials, status, type ConnectionInjector, type Server } from 
 import { within } from "sheaf/internal";
 import type { Settings } from "../../../settings/settings.ts";
 import { addressOf, backlog, listeningOn } from "../../../http/app.ts";
+import { threadTurns } from "../../../http/thread-turns.ts";
+import { costs } from "../../../shared/costs.ts";
 import { isOpenMethod } from "./calls.ts";
 import { nameOfCode } from "./status.ts";
-
-/** Most calls that one connection may have open; its client holds the next one back. */
-export const maxCallsPerConnection = 1000;
-
-/** Most pings of a connection within a second and between two calls: more come from no client that measures or keeps alive. */
-const maxPingsPerS = 1000;
 
 /** How long the last replies may take to leave once every result is there. */
 const lastRepliesMs = 2000;
@@ -87,7 +83,7 @@ export class Connections {
     session.on("ping", () => {
       const nowMs = performance.now();
       if (nowMs - countedFromAtMs >= 1000) [pings, countedFromAtMs] = [0, nowMs];
-      if (++pings > maxPingsPerS) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      if (++pings > costs.pingsPerSecond) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
     });
     session.on("stream", () => (pings = 0));
   }
@@ -95,12 +91,14 @@ export class Connections {
   #opened(stream: ServerHttp2Stream, path: string): void {
     const call: OpenCall = { path, atMs: performance.now(), answeredAtMs: undefined };
     this.#open.set(stream, call);
-    const message = new MessageBounds(isOpenMethod(path) ? mostOpenBytes : Infinity);
+    threadTurns.open++;
+    const message = new MessageBounds(isOpenMethod(path) ? costs.openMessageBytes : Infinity);
     stream.on("data", (piece: Buffer) => {
       if (message.exceededBy(piece)) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     });
     stream.once("close", () => {
       this.#open.delete(stream);
+      threadTurns.open--;
       if (!this.#options.isStream(path)) {
         // No handler and no interceptor ever sees a call that gRPC itself refused, such as one with too large a message.
         const code = stream.sentTrailers?.["grpc-status"] ?? stream.sentHeaders?.["grpc-status"];
@@ -135,10 +133,6 @@ export class Connections {
   }
 }
 
-/** Most bytes of a message of a method that needs no key: its messages hold a name. */
-const mostOpenBytes = 4096;
-/** Pieces of a message that cost nothing extra. Clients send a message in frames of 16 KiB. */
-const freePieces = 256;
 /** What the Buffer of a piece takes while its message is incomplete, beside its bytes. */
 const pieceBytes = 600;
 /** The compressed flag of a message, and its length. */
@@ -175,7 +169,9 @@ class MessageBounds {
         at += taken;
       }
     }
-    return this.#pieces > freePieces && this.#pieces * pieceBytes > 4 * this.#received + freePieces * pieceBytes;
+    return (
+      this.#pieces > costs.freeFrames && this.#pieces * pieceBytes > 4 * this.#received + costs.freeFrames * pieceBytes
+    );
   }
 }
 

@@ -8,11 +8,13 @@ import { clientClosedRequest, invalid, Problem, problemOf } from "../../../probl
 import { logProblem } from "../../../observe/log.ts";
 import type { RequestMetrics } from "../../../observe/request-metrics.ts";
 import { requestSpans, type SpanOfRequest } from "../../../observe/tracing.ts";
+import { threadTurns, tooManyBodies } from "../../../http/thread-turns.ts";
+import { costs } from "../../../shared/costs.ts";
+import { checkReplyBytes } from "../send-json.ts";
 import { optionsOf } from "../../../http/call-options.ts";
 import { isTruncated } from "../../codec/outputs.ts";
 import { inferTensors } from "../kserve/infer.ts";
 import { checkVersion, versionOf } from "../kserve/model.ts";
-import { longestId } from "../kserve/request.ts";
 import { bytesOf } from "../kserve/tensor-data.ts";
 import { rawOrContents } from "./contents.ts";
 import { serviceName } from "./definition.ts";
@@ -20,9 +22,6 @@ import { inferMessage, type InferMessage } from "./infer-request.ts";
 import { detailsOf, statusNameOf, statusOf } from "./status.ts";
 import { keyIsGone } from "../../../tenants/caller.ts";
 import { callerOf } from "./calls.ts";
-
-/** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
-export const maxInFlightPerStream = 64;
 
 /** The parts of the server that inference needs. */
 export interface InferContext {
@@ -74,7 +73,9 @@ async function unary(
     const cacheUse = context.models.settings.cacheMaxBytes > 0 ? new CacheUse() : undefined;
     const answered = await traced(spanOf, "ModelInfer", headers, () => {
       const options = optionsFor(call, headers, controller.signal);
-      return infer(context.models, inferMessage(call.request), (settings) => ({ ...options(settings), cacheUse }));
+      return inTurn(call, call.request, () =>
+        infer(context.models, inferMessage(call.request), (settings) => ({ ...options(settings), cacheUse })),
+      );
     });
     isOver = true;
     const trailers = new Metadata();
@@ -116,7 +117,7 @@ function stream(
       void lastReply.then(() => end(keyIsGone()));
       return;
     }
-    if (++inFlight >= maxInFlightPerStream) call.pause();
+    if (++inFlight >= costs.requestsInFlightPerStream) call.pause();
     const reply = answer(bytes);
     lastReply = lastReply.then(async () => {
       const message = await reply;
@@ -149,20 +150,33 @@ function stream(
     let message: InferMessage | undefined;
     try {
       return await traced(spanOf, "ModelStreamInfer", headers, async () => {
-        message = inferMessage(bytes);
-        const options = optionsFor(call, headers, controller.signal);
-        return { error_message: "", infer_response: await infer(context.models, message, options) };
+        const answered = inTurn(call, bytes, () => {
+          message = inferMessage(bytes);
+          return infer(context.models, message, optionsFor(call, headers, controller.signal));
+        });
+        return { error_message: "", infer_response: await answered };
       });
     } catch (error) {
       const problem = problemOf(error);
       status = controller.signal.aborted ? "CANCELLED" : statusNameOf(problem);
       logFailure(context, headers, problem, controller.signal);
-      const id = ((message?.header["id"] ?? "") as string).slice(0, longestId);
+      const id = ((message?.header["id"] ?? "") as string).slice(0, costs.idLength);
       return { error_message: detailsOf(problem), infer_response: { model_name: message?.model, id } };
     } finally {
       context.requests.record(`/${serviceName}/ModelStreamInfer`, status, performance.now() - startedAtMs);
     }
   }
+}
+
+/** Who pays for large messages where callers are not told apart: no connection shows here. */
+const everyone = {};
+
+/** Reads a large message when it is its caller's turn. */
+function inTurn(call: Call, bytes: Buffer, read: () => Promise<object>): Promise<object> {
+  if (bytes.length < costs.largeBytes) return read();
+  const account = callerOf(call)?.tenant ?? everyone;
+  if (!threadTurns.hasRoom(account)) throw tooManyBodies();
+  return threadTurns.run(account, read);
 }
 
 /** A parameter of Triton's streams, which perf_analyzer always sends. Every reply here is the last of its request. */
@@ -182,6 +196,8 @@ async function infer(
   const request = { header, isBinary: true, ...rawOrContents(raw, inputs) };
   const asked = options(model.settings);
   const { id, outputs, results } = await inferTensors(model, request, asked);
+  const contents = outputs.map(({ value }) => bytesOf(value.data));
+  checkReplyBytes(contents.reduce((sum, { length }) => sum + length, 0), model.settings); // prettier-ignore
   const truncated = results.filter(isTruncated).length;
   const lane = asked.caller?.loweredTo;
   return {
@@ -195,7 +211,7 @@ async function infer(
       ...(lane !== undefined && { x_sheaf_priority: { string_param: lane } }),
     },
     outputs: outputs.map(({ value }) => ({ name: value.name, datatype: value.datatype, shape: value.shape })),
-    raw_output_contents: outputs.map(({ value }) => bytesOf(value.data)),
+    raw_output_contents: contents,
   };
 }
 

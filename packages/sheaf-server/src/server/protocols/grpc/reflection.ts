@@ -1,7 +1,32 @@
+import { status, type Server, type ServerDuplexStream } from "@grpc/grpc-js";
 import type { PackageDefinition } from "@grpc/proto-loader";
 import descriptor from "protobufjs/ext/descriptor/index.js";
+import { costs } from "../../../shared/costs.ts";
 
 const { FileDescriptorProto } = descriptor;
+
+type Services = Pick<Server, "addService">;
+
+/** A call of reflection ends after some questions: each has an answer a thousand times as long, and none waits to be read. */
+export const bounded = (services: Services): Services => ({
+  addService(definition, handlers) {
+    const answer = handlers["ServerReflectionInfo"] as (call: ServerDuplexStream<object, object>) => void;
+    const ServerReflectionInfo = (call: ServerDuplexStream<object, object>): void => {
+      let asked = 0;
+      answer(call);
+      const [answered] = call.listeners("data") as ((message: object) => void)[];
+      call.removeAllListeners("data").on("data", (message: object) => {
+        if (++asked <= costs.reflectionsPerCall) answered!(message);
+        else if (asked === costs.reflectionsPerCall + 1)
+          call.emit("error", {
+            code: status.RESOURCE_EXHAUSTED,
+            details: `A call of reflection may ask ${costs.reflectionsPerCall} questions; open another one.`,
+          });
+      });
+    };
+    services.addService(definition, { ...handlers, ServerReflectionInfo });
+  },
+});
 
 /** The part of a message's descriptor that is looked into. */
 interface MessageType {

@@ -4,13 +4,14 @@ import type { FastifyInstance } from "fastify";
 import type { Models } from "../../models/models.ts";
 import type { RequestMetrics } from "../../../observe/request-metrics.ts";
 import type { Settings } from "../../../settings/settings.ts";
+import { costs } from "../../../shared/costs.ts";
 import type { Callers } from "../../../tenants/callers.ts";
 import { callGuard } from "./calls.ts";
-import { Connections, maxCallsPerConnection } from "./connections.ts";
+import { Connections } from "./connections.ts";
 import { protocol, service } from "./definition.ts";
 import { addHealth, healthProtocol } from "./health.ts";
 import { inference } from "./infer.ts";
-import { reflected } from "./reflection.ts";
+import { bounded, reflected } from "./reflection.ts";
 import { metadataMethods } from "./metadata-methods.ts";
 
 /** Silence after which a connection is pinged; without an answer it is closed after the same time again. */
@@ -40,7 +41,7 @@ export function serveGrpc(
   const server = new Server({
     "grpc.enable_channelz": 0,
     "grpc.max_receive_message_length": settings.maxBodyBytes,
-    "grpc.max_concurrent_streams": maxCallsPerConnection,
+    "grpc.max_concurrent_streams": costs.callsPerConnection,
     "grpc.max_connection_idle_ms": settings.keepAliveTimeoutMs,
     "grpc.keepalive_time_ms": keepAliveMs,
     "grpc.keepalive_timeout_ms": keepAliveMs,
@@ -61,7 +62,7 @@ export function serveGrpc(
     ModelInfer: infer.unary,
     ModelStreamInfer: infer.stream,
   });
-  new ReflectionService(reflected({ ...protocol, ...healthProtocol })).addToServer(adding);
+  new ReflectionService(reflected({ ...protocol, ...healthProtocol })).addToServer(bounded(adding));
   const endHealth = addHealth(adding, models);
   const connections = new Connections(server, {
     settings,

@@ -4,7 +4,8 @@ import type { ServedModel } from "../../models/served-model.ts";
 import { inferEvery } from "../requests.ts";
 import { tensorsOf } from "./model.ts";
 import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
-import { longestId, readInputs, readOutputs, withParameters, type ReadData } from "./request.ts";
+import { readInputs, readOutputs, withParameters, type ReadData } from "./request.ts";
+import { costs } from "../../../shared/costs.ts";
 import { malformed } from "./tensor-data.ts";
 
 /** A request in either encoding: its fields as in JSON, and a function that finds the elements of its inputs. */
@@ -36,8 +37,8 @@ export async function inferTensors(
   end();
   const wanted = readOutputs(header, tensors.outputs, isBinary);
   const { id } = header;
-  if (id !== undefined && !(typeof id === "string" && id.length <= longestId))
-    throw malformed(`id must be a text of at most ${longestId} characters, got ${describe(id)}.`);
+  if (id !== undefined && !(typeof id === "string" && id.length <= costs.idLength))
+    throw malformed(`id must be a text of at most ${costs.idLength} characters, got ${describe(id)}.`);
   const asked = withParameters(options, header["parameters"], settings.requestTimeoutMs);
   const served = await inferEvery(model, itemsOf(model, values, count), asked, (index) => `Input ${index}`);
   const results = served.map(({ value }) => value);

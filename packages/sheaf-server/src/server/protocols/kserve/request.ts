@@ -6,6 +6,7 @@ import { jsonOf } from "../../../http/bodies/body.ts";
 import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
+import { costs } from "../../../shared/costs.ts";
 import { elements } from "../../../runners/tensors/elements.ts";
 import type { Models } from "../../models/models.ts";
 import {
@@ -71,10 +72,6 @@ export interface NamedInput {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-const mostAxes = 256;
-/** The id of a request comes back in its reply. */
-export const longestId = 128;
-
 /** The elements of an input, and the path where they stand. @throws {Problem} */
 export type ReadData = (named: NamedInput) => { readonly data: TensorData; readonly path: string };
 
@@ -100,8 +97,8 @@ export function readInputs(
     if (datatype !== tensor.datatype)
       throw malformed(`${path}.datatype must be ${tensor.datatype} for ${tensor.name}, got ${describe(datatype)}.`);
     if (!Array.isArray(shape)) throw malformed(`${path}.shape must be an array of lengths, got ${describe(shape)}.`);
-    if (shape.length > mostAxes)
-      throw malformed(`${path}.shape must have at most ${mostAxes} axes, got ${shape.length}.`);
+    if (shape.length > costs.tensorAxes)
+      throw malformed(`${path}.shape must have at most ${costs.tensorAxes} axes, got ${shape.length}.`);
     const wrong = shape.findIndex((axis) => !(Number.isSafeInteger(axis) && (axis as number) >= 0));
     if (wrong >= 0)
       throw malformed(`${path}.shape[${wrong}] must be a length, from 0 to 2^53 − 1, got ${describe(shape[wrong])}.`);
@@ -212,7 +209,7 @@ const ofOutput = parameters({ binary_data: optional(trueOrFalse) });
 /** The JSON of a request, as `readInputs`, `readOutputs` and `withParameters` read it. */
 export const requestSchema = (models: Models): Schema =>
   Type.Object({
-    id: Type.Optional(Type.String({ maxLength: longestId })),
+    id: Type.Optional(Type.String({ maxLength: costs.idLength })),
     parameters: Type.Optional(ofRequest.schema(models)),
     inputs: Type.Array(inputSchema(models), { minItems: 1 }),
     outputs: Type.Optional(Type.Array(outputSchema(models))),
@@ -222,7 +219,7 @@ const inputSchema = (models: Models): Schema =>
   Type.Object({
     name: nameOf(models.all.flatMap((model) => tensorsOf(model).inputs)),
     datatype: Type.String({ enum: [...Object.keys(elements), "BYTES"] }),
-    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), { maxItems: mostAxes }),
+    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }), { maxItems: costs.tensorAxes }),
     parameters: Type.Optional(ofInput.schema(models)),
     data: Type.Optional(dataSchema),
   });
