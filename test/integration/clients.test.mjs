@@ -24,7 +24,7 @@ let rerankUrl;
 before(async () => {
   const t = { after: (end) => close.unshift(end) };
   const url = await serve(t, model, ...patient);
-  targets = { "the server": `${url}/v1`, "the proxy": `${await proxy(t, `${url}/v1`)}/v1` };
+  targets = { "the server": `${url}/v1`, "the proxy": `${await proxy(t, `${url}/v1`, ...patient)}/v1` };
   rerankUrl = url;
   const [texts, many] = await Promise.all([given.texts, given.many].map((input) => vectorsOf(url, input)));
   expected = { texts, many };
