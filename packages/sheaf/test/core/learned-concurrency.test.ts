@@ -179,6 +179,22 @@ test("a service that loses half of its places, or gains as many, is followed", a
   );
 });
 
+test("after two minutes of a service with one place, the number is back soon", async () => {
+  const { numbers } = await callFor({
+    places: 8,
+    perS: 1500,
+    forMs: 145_000,
+    options: { timeoutMs: 1000 },
+    during: (_, service, clock) => {
+      clock.at(10_000, () => void (service.places = 1));
+      clock.at(130_000, () => void (service.places = 8));
+    },
+  });
+  assert.ok(numbers[1290]! <= 4, `at the end of the bad time ${numbers[1290]}`);
+  const backMs = 100 * (numbers.findIndex((number, index) => index >= 1300 && number >= 6) - 1300);
+  assert.ok(backMs >= 0 && backMs <= 12_000, `${backMs} ms`);
+});
+
 test("places that are lost or gained, with the calls for them, are followed within a second, whatever was tried before", async () => {
   const half = await callFor({
     places: 8,
@@ -341,6 +357,85 @@ test("a run that fails halves the number, down to what it began with, and for a 
   assert.ok(learned.limit > before / 2, `${learned.limit}`);
   for (let failed = 0; failed < 20; failed++) learned.failed({ startedAtMs: 1e6 + failed }, 1e6 + failed);
   assert.equal(learned.limit, 4, "what it began with is safe");
+});
+
+test("a number that fails as soon as it is tried is tried again after 1, 2, 4 … minutes, at most an hour, until it works", () => {
+  const learned = new LearnedConcurrency();
+  const pauses: number[] = [];
+  let failedAtMs = 0;
+  let atMs = 0;
+  // Above 10 the service fails at once.
+  while (pauses.length < 9) {
+    if (learned.limit <= 10) {
+      atMs = press(learned, 10, atMs) + 800;
+      continue;
+    }
+    pauses.push((atMs - failedAtMs) / 60_000);
+    learned.failed({ startedAtMs: atMs }, atMs);
+    failedAtMs = atMs;
+  }
+  for (const [index, least] of [0, 1, 2, 4, 8, 16, 32, 60, 60].entries())
+    assert.ok(pauses[index]! >= least && pauses[index]! <= 1.25 * least + 1, `${index}: ${pauses[index]} of ${least}`);
+  // The service has grown: the number works for a minute, and after another failure is tried again after a minute.
+  while (atMs < failedAtMs + 2 * 3_600_000) atMs = press(learned, 10, atMs) + 800;
+  assert.ok(learned.limit > 10, `${learned.limit}`);
+  learned.failed({ startedAtMs: atMs }, atMs);
+  const before = learned.limit;
+  const againMs = press(learned, 2990, atMs);
+  assert.equal(learned.limit, before);
+  press(learned, 200, againMs);
+  assert.ok(learned.limit > before, `${learned.limit} of ${before}`);
+});
+
+test("where no run ends any more, the number goes back to what worked, and stays there once they do", async (t) => {
+  t.mock.method(console, "warn", () => {});
+  const clock = virtualClock();
+  // Each run needs two of ten connections, one after the other.
+  let free = 10;
+  let waiting: (() => void)[] = [];
+  let most = 0;
+  let inFlight = 0;
+  const connect = (): Promise<void> => {
+    if (free === 0) return new Promise((resolve) => waiting.push(resolve));
+    free--;
+    return Promise.resolve();
+  };
+  const release = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) free++;
+    else next();
+  };
+  const run = async (items: number[]): Promise<number[]> => {
+    most = Math.max(most, ++inFlight);
+    await connect();
+    await clock.sleep(10);
+    await connect();
+    await clock.sleep(10);
+    inFlight--;
+    release();
+    release();
+    return items;
+  };
+  const batcher = createBatcher(run, { clock, maxBatchSize: 8 });
+  let isOver = false;
+  for (let client = 0; client < 400; client++)
+    void (async () => {
+      while (!isOver) await batcher(client);
+    })();
+  await clock.sleep(30_000);
+  assert.equal(most, 16, "it stands still");
+  assert.deepEqual(batcher.stats().concurrency, { now: 8, cause: "failure" });
+  // Somebody adds connections for a moment.
+  const stuck = waiting;
+  waiting = [];
+  for (const go of stuck) go();
+  free = 10 - stuck.length;
+  most = 0;
+  await clock.sleep(50_000);
+  assert.ok(batcher.stats().items.ok > 10_000, `${batcher.stats().items.ok}`);
+  assert.ok(most <= 8, `${most}`);
+  isOver = true;
+  await clock.idle();
 });
 
 test("a batch whose items were put back says nothing about the number", () => {

@@ -24,6 +24,8 @@ export interface BatchObserver {
 export interface Learner {
   /** `hasFailed`: the run itself did, not one of its items that may be to blame, and they were not put back. */
   learn(run: RunFacts, nowMs: number, hasFailed: boolean): void;
+  /** All slots are taken, and for this long no run has ended. */
+  stoodStill?(nowMs: number, forMs: number): void;
 }
 
 /** The batch function, or the run of an executor. */

@@ -39,6 +39,15 @@ const nearEnough = 1.1;
 const failingShare = 0.25;
 /** No probing after a failure. */
 const afterFailureMs = 60_000;
+/** The number that was tried then is tried again after this long; after twice as long each time, up to an hour. */
+const longestMs = 3_600_000;
+/** A number fails at once, or something else has failed. */
+const runsBlamed = 2;
+/** Where no run has ended for this many run times, none does. */
+const runTimesToStandStill = 20;
+/** Clearly below a number that has worked, more are tried after so many runs and so long, whatever the pause. */
+const regainRuns = 64;
+const regainMs = 8000;
 /** Runs between two reviews of a limit that is stable. */
 const longestInterval = 16;
 /** A shorter run has no proportions: the clock's resolution. */
@@ -91,6 +100,16 @@ export class LearnedConcurrency {
   #pause = 0;
   #pauseAfter = firstPause;
   #quietEndsAtMs = -Infinity;
+  #meanMs = 0;
+  /** The number before the last rise, 0 after a fall. */
+  #risenFrom = 0;
+  /** A higher number than `ceiling` has failed: none is tried until then. */
+  #ceiling = Infinity;
+  #ceilingMs = afterFailureMs;
+  #ceilingEndsAtMs = -Infinity;
+  /** The most runs in flight that hardly got longer, and when they last did not. */
+  #worked = 0;
+  #workedAtMs = -Infinity;
   /** The number before fewer were tried. */
   #before = 0;
   #look = firstLook;
@@ -131,6 +150,9 @@ export class LearnedConcurrency {
           isOverloaded: overload?.beganAtMs !== undefined,
         });
       },
+      stoodStill: (nowMs, forMs) => {
+        if (this.#total > 0 && forMs > runTimesToStandStill * this.#meanMs) this.failed({ startedAtMs: nowMs }, nowMs);
+      },
     };
   }
 
@@ -151,6 +173,7 @@ export class LearnedConcurrency {
     // Began under another limit, it tells what runs cost but not how it goes now.
     const isOwn = startedAtMs >= this.#changedAtMs;
     this.#total++;
+    this.#meanMs += (runMs - this.#meanMs) / Math.min(this.#total, leastRuns);
     this.contention.observe(inFlight, weights?.sum || size, runMs);
     this.#behind = now.isBehind ? this.#behind + 1 : 0;
     if (now.isBehind) this.#apartMs += (runMs / inFlight - this.#apartMs) / Math.min(this.#behind, runsOfPace);
@@ -210,13 +233,19 @@ export class LearnedConcurrency {
   failed({ startedAtMs }: Pick<RunFacts, "startedAtMs">, nowMs: number): void {
     this.#quietEndsAtMs = nowMs + afterFailureMs;
     // Of several that fail together only the first counts. What a batcher had before it learned anything is safe.
-    if (startedAtMs >= this.#changedAtMs && this.limit > this.#start)
-      this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
+    if (startedAtMs < this.#changedAtMs || this.limit <= this.#start) return;
+    if (this.#risenFrom > 0 && this.#runs < Math.max(2 * leastRuns, runsBlamed * this.limit)) {
+      this.#ceilingMs = this.#ceiling === Infinity ? afterFailureMs : Math.min(longestMs, 2 * this.#ceilingMs);
+      this.#ceiling = Math.max(this.#start, this.#risenFrom);
+      this.#ceilingEndsAtMs = nowMs + this.#ceilingMs;
+    }
+    this.#set(Math.max(this.#start, this.limit / 2), "failure", nowMs);
   }
 
   #set(limit: number, cause: ConcurrencyCause, nowMs: number): void {
     const next = Math.max(1, Math.min(mostConcurrency, Math.round(limit)));
     if (next === this.limit) return;
+    this.#risenFrom = next > this.limit ? this.limit : 0;
     this.limit = next;
     this.cause = cause;
     this.#changedAtMs = nowMs;
@@ -236,6 +265,10 @@ export class LearnedConcurrency {
     const target = targetOf(fit, size, most);
     const isKnown = contention.most > apart * contention.least;
     const cost = elasticity(fit, limit, size);
+    if (isKnown && cost < nearlyFree && limit > this.#start && this.#runs >= regainRuns) {
+      this.#worked = Math.max(this.#worked, Math.min(limit, contention.most));
+      this.#workedAtMs = nowMs;
+    }
     const mayFall = !isOverloaded || cost > 1 || this.#probed === limit;
     if (isKnown && limit > nearEnough * target && mayFall) {
       if (this.#probed === limit) this.#probeFailed();
@@ -250,7 +283,10 @@ export class LearnedConcurrency {
     }
     // Up to the number that it began with, any item that waits will do: a fall that was wrong must not last.
     const mayRise = isPressed || (limit < this.#start && this.#short > pressedShare * this.#runs);
-    const highest = isPressed ? mostConcurrency : this.#start;
+    const highest = Math.min(
+      isPressed ? mostConcurrency : this.#start,
+      nowMs < this.#ceilingEndsAtMs ? this.#ceiling : mostConcurrency,
+    );
     // Where no run has met clearly fewer, the places found are only the most that there can be.
     const isOpen = contention.least > lookedBelow * Math.min(fit.places, limit);
     if (
@@ -266,13 +302,16 @@ export class LearnedConcurrency {
       this.#isSlower = false;
       return this.#set(Math.floor(share * limit), "probe", nowMs);
     }
+    if (limit > this.#ceiling && nowMs - this.#changedAtMs > afterFailureMs) this.#ceiling = Infinity;
     if (!mayRise || nowMs < this.#quietEndsAtMs) return;
     // As many have run before, and did not wait for each other.
     const proven = Math.min(target, contention.most, highest);
     if (limit < 0.95 * proven) return this.#set(Math.min(proven, 2 * limit), "demand", nowMs);
     // The last try has paid.
     if (this.#probed === limit && cost < nearlyFree && this.#runs >= 2 * leastRuns) this.#tryAgain();
-    if (this.#pause > 0) return;
+    const isRegaining = this.#isToRegain(nowMs);
+    if ((this.#pause > 0 && !isRegaining) || limit >= highest) return;
+    if (isRegaining) contention.forgetAbove(limit);
     if (cost < most) {
       if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;
       this.#probed = Math.ceil(limit * (cost < free && !this.#hasFallen ? 2 : cost < nearlyFree ? 1.5 : 1.25));
@@ -284,6 +323,16 @@ export class LearnedConcurrency {
     }
     this.#probed = Math.min(this.#probed, highest);
     this.#set(this.#probed, "demand", nowMs);
+  }
+
+  /** A number far above this one has worked within the hour: the service may have recovered. */
+  #isToRegain(nowMs: number): boolean {
+    return (
+      this.limit < lookAt * this.#worked &&
+      nowMs - this.#workedAtMs < longestMs &&
+      nowMs - this.#changedAtMs >= regainMs &&
+      this.#runs >= regainRuns
+    );
   }
 
   #probeFailed(): void {

@@ -10,7 +10,7 @@ const selfCallWarningMs = 1000;
 /** Runs that were given up have this long, and `runTimeoutMs`, to end before calls are refused: most obey their signal. */
 const leastHungMs = 1000;
 
-type Batches = Pick<Dispatcher<never, never>, "started" | "haveAllCalled" | "isHung" | "abandonedNow">;
+type Batches = Pick<Dispatcher<never, never>, "started" | "haveAllCalled" | "isHung" | "abandonedNow" | "learners">;
 
 /**
  * Watches a batcher whose slots are all taken. One that is stuck gets a warning: usually its batch function calls it and waits for the
@@ -36,6 +36,7 @@ export class StallWatch extends Alarm {
     super(settings.clock, (nowMs) => {
       if (batches.isHung) return hung(this.#hungError());
       if (batches.started > this.#startedBefore) return this.watchFrom(nowMs);
+      for (const learner of batches.learners) learner.stoodStill?.(nowMs, this.#forMs);
       const cause = this.cause ?? "Does the batch function call its own batcher and wait for it?";
       warn(
         `${settings.name}: no progress for ${this.#forMs / 1000} s: items wait and no slot is free. ${cause} ` +

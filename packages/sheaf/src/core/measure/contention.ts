@@ -107,6 +107,11 @@ export class Contention {
     for (const each of this.#cells.values()) each.weight = Math.min(each.weight, doubted);
   }
 
+  /** What runs that met more taught is out of date. */
+  forgetAbove(inFlight: number): void {
+    for (const [key, cell] of this.#cells) if (cell.inFlight > inFlight) this.#cells.delete(key);
+  }
+
   /** The mean size of runs that met at least so many. */
   sizeAbove(inFlight: number): number | undefined {
     let weights = 0;
