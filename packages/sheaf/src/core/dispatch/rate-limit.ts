@@ -215,7 +215,7 @@ const burst = 0.1;
 const catchUp = 1.1;
 
 /** Beside bulk a limit is short only where live calls alone use this part of it: bulk yields. */
-const liveNearly = 0.9;
+const liveNearly = 0.94;
 
 interface Part {
   readonly beganAtMs: number;
