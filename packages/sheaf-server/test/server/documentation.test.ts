@@ -52,11 +52,12 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a device, a cache, a fleet, workers, tenants, a verdict, a cost, a rate limit, deadlines.
+  // These need what this model has not: a device, a cache, a fleet, workers, tenants, both lanes in use, a verdict, a cost, a rate limit, deadlines.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
   assert.deepEqual(sometimes.filter((name) => !ofFleet.includes(name)).sort(), [
+    "sheaf_bulk_oldest_seconds",
     "sheaf_cache_bytes",
     "sheaf_cache_evictions_total",
     "sheaf_cache_hits_total",
@@ -65,6 +66,9 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_cache_saved_runs_total",
     "sheaf_cost_total",
     "sheaf_crashing_inputs_total",
+    "sheaf_lane_items_total",
+    "sheaf_lane_latency_seconds",
+    "sheaf_lane_queue_items",
     "sheaf_model_info",
     "sheaf_rate_limit_left",
     "sheaf_rate_limit_pause_seconds_total",

@@ -60,7 +60,7 @@ export class Requests {
     this.#answered(performance.now() - sentAtMs);
     if (answer.requestId !== id && answer.status !== 400) return ended("wrong", `answers ${answer.requestId}`);
     if (isBroken)
-      return answer.status === 400 || answer.status === 503
+      return [400, 429, 503].includes(answer.status)
         ? ended("not JSON")
         : ended("wrong", `${answer.status} for a body that is not JSON`);
     this.#judge(answer, items, ended, sentAtMs);

@@ -41,7 +41,7 @@ export class Arrivals {
   /** JetStream: requested, acknowledged, and given to another worker if this one falls silent. */
   fromQueue(message: NatsMessage, { lane, deliveries, sequence, storedAtMs, pending }: AckToken): void {
     const { settings, link, inFlight, redeliveries, flowControl, runs, isTaking } = this.#parts;
-    flowControl.sawBacklog(pending);
+    flowControl.sawBacklog(lane, pending);
     const ack = message.reply!;
     const request = this.#read(message);
     // Not a message of ours: no one waits for it, and it would come back forever.

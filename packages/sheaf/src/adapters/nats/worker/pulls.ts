@@ -73,9 +73,12 @@ export class Pulls {
     return lanes.every((lane) => (this.#open.get(lane)?.askedAtMs ?? Infinity) <= cutoffAtMs);
   }
 
-  /** Requests up to `items` from every lane without an open request, highest first. */
-  ask(items: number): void {
-    for (const lane of lanes) if (!this.#open.has(lane)) this.#ask(lane, items);
+  /** Requests up to `live` or `bulk` items from every lane without an open request, highest first. */
+  ask(live: number, bulk: number): void {
+    for (const lane of lanes) {
+      const items = lane === "bulk" ? bulk : live;
+      if (items > 0 && !this.#open.has(lane)) this.#ask(lane, items);
+    }
   }
 
   /** The connection was cut: the server has forgotten every request. */

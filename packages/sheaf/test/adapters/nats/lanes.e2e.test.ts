@@ -1,0 +1,69 @@
+// A worker takes from every lane, and its batcher gives each its turns as it does in one process.
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Policy } from "../../../dist/index.js";
+import { Rig, skip, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const bulk = { priority: "bulk" } as const;
+/** As short as a run of bulk beside live calls. */
+const oneByOne: Policy = { name: "one", decide: () => ({ run: 1 }) };
+
+test("a live item waits for one run of bulk, and not for all that its worker has taken", { skip }, async () => {
+  const queue = rig.newQueue();
+  const entered: number[] = [];
+  let next: (() => void) | undefined;
+  const run = async (items: number[]): Promise<number[]> => {
+    entered.push(...items);
+    await new Promise<void>((resolve) => (next = resolve));
+    return items;
+  };
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, run, { maxBatchSize: 32, policy: oneByOne });
+  await front.ready();
+  const calls = Array.from({ length: 100 }, (_, i) => front(i + 1, bulk));
+  const runOne = async (): Promise<void> => {
+    const before = entered.length;
+    next!();
+    await until(() => entered.length > before, "the next run");
+  };
+  await until(() => entered.length > 0, "bulk runs");
+  for (const item of [-1, -2, -3]) {
+    calls.push(front(item));
+    await until(async () => (await front.figures())[1]!.ackPending === 1, "the worker has it");
+    const from = entered.length;
+    while (!entered.includes(item)) await runOne();
+    // It was on its way from the connection to the batcher while a run or two began.
+    assert.ok(entered.length - from <= 3, `${entered.length - from} runs until ${item} ran`);
+  }
+  while (entered.length < calls.length) await runOne();
+  next!();
+  await Promise.all(calls);
+});
+
+test("beside more live items than it can run a worker gives bulk its floor, and no more", { skip }, async () => {
+  const queue = rig.newQueue();
+  const order: number[] = [];
+  const run = async (items: number[]): Promise<number[]> => {
+    order.push(...items);
+    await sleep(10 + items.length);
+    return items;
+  };
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, run, { maxBatchSize: 32 });
+  await front.ready();
+  let isOver = false;
+  const caller = async (item: number): Promise<void> => {
+    while (!isOver) await front(item, item > 0 ? bulk : {});
+  };
+  const callers = Array.from({ length: 200 }, () => [caller(1), caller(-1)]).flat();
+  await until(() => order.length > 2000, "items run");
+  isOver = true;
+  await Promise.all(callers);
+  const bulkItems = order.slice(500, 2000).filter((item) => item > 0).length;
+  assert.ok(bulkItems > 0, "bulk moves");
+  assert.ok(bulkItems < 400, `${bulkItems} of 1500 items were bulk`);
+});
