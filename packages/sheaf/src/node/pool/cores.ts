@@ -1,23 +1,38 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
 import { performance, type EventLoopUtilization } from "node:perf_hooks";
 
-/** `cpuMax` is cgroup v2's cpu.max, such as "150000 100000" or "max 100000": a container's share of so many cores. */
-export function usableCores(cores: number, cpuMax: string | undefined): number {
-  const [quota, period] = (cpuMax ?? "").split(/\s+/u).map(Number);
-  if (quota === undefined || period === undefined || !(quota > 0 && period > 0)) return cores;
-  return Math.min(cores, Math.max(1, Math.ceil(quota / period)));
+/**
+ * The cores that this process may use. Containers and systemd units have quotas of CPU time: cgroup v2's cpu.max, "150000 100000" for one
+ * and a half cores, or v1's two files. That of a parent holds too.
+ * @param root Where `/proc` and `/sys` are.
+ */
+export function ownCores(cores: number = availableParallelism(), root: string = "/"): number {
+  let quota = Infinity;
+  for (const line of readAll(root, "proc/self/cgroup").split("\n")) {
+    const [, controllers = "none", path = "/"] = /^\d+:([^:]*):(.*)$/u.exec(line) ?? [];
+    const isFirst = controllers.split(",").includes("cpu");
+    if (!isFirst && controllers !== "") continue;
+    // A container sees its own cgroup at the root, whatever its path is on the host.
+    for (let at = join("/", path), isRoot = false; !isRoot; at = dirname(at)) {
+      isRoot = at === "/";
+      const read = (file: string): string => readAll(root, "sys/fs/cgroup", isFirst ? "cpu" : "", at, file);
+      const text = isFirst ? `${read("cpu.cfs_quota_us")} ${read("cpu.cfs_period_us")}` : read("cpu.max");
+      const [most = 0, periodUs = 0] = text.trim().split(/\s+/u).map(Number);
+      if (most > 0 && periodUs > 0) quota = Math.min(quota, most / periodUs);
+    }
+  }
+  return Math.min(cores, Math.max(1, Math.ceil(quota)));
 }
 
-/** The cores that this process may use. */
-export function ownCores(): number {
-  let cpuMax: string | undefined;
+/** Empty where there is no such file, as on other systems than Linux. */
+function readAll(...path: readonly string[]): string {
   try {
-    cpuMax = readFileSync("/sys/fs/cgroup/cpu.max", "utf8");
+    return readFileSync(join(...path), "utf8");
   } catch {
-    // Not Linux, or cgroup v1.
+    return "";
   }
-  return usableCores(availableParallelism(), cpuMax);
 }
 
 /** Often enough to follow a burst; to look takes microseconds. */
