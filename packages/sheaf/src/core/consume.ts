@@ -1,3 +1,4 @@
+import { mayBeOfItems } from "./dispatch/bisect.ts";
 import {
   type Clock,
   Alarm,
@@ -130,6 +131,10 @@ class Consumer<Message, Out> {
   readonly #releasing: Held<Message>[] = [];
   readonly #retry: Alarm;
   readonly #withdrawal = newAbortController();
+  /** The last error, and the messages that failed with it. */
+  #shared: { readonly error: unknown; messages: number } = { error: undefined, messages: 0 };
+  /** So many messages are called alone next. */
+  #alone = 0;
   readonly #callOptions: CallOptions = { signal: this.#withdrawal.signal };
   /** Seen by the batcher of the calls, through their signal. */
   readonly #view: ConsumerView = {
@@ -271,7 +276,9 @@ class Consumer<Message, Out> {
   }
 
   #make(held: Held<Message>): void {
-    promised(() => this.#call(held.message, this.#callOptions)).then(
+    const options = this.#alone > 0 ? { ...this.#callOptions, alone: true } : this.#callOptions;
+    this.#alone = Math.max(0, this.#alone - 1);
+    promised(() => this.#call(held.message, options)).then(
       (result) => void this.#answer(held, () => this.#options.ack(held.message, result)),
       (error: unknown) => this.#failed(held, error),
     );
@@ -291,6 +298,7 @@ class Consumer<Message, Out> {
     if (waitMs === undefined) {
       this.#goOnSoon();
       if (isBehind) return this.#release(held);
+      this.#failedWith(error);
       return void this.#answer(held, () => this.#options.nack(held.message, error));
     }
     held.refusedMs += waitMs;
@@ -302,6 +310,12 @@ class Consumer<Message, Out> {
     this.#refused.push(held);
     const { atMs } = this.#retry;
     this.#retry.set(Math.max(atMs === Infinity ? 0 : atMs, this.#clock.now() + waitMs));
+  }
+
+  /** Messages that fail with one error were in one batch: as many as come back go alone, so that the bad one fails no other again. */
+  #failedWith(error: unknown): void {
+    if (error !== this.#shared.error) this.#shared = { error, messages: 0 };
+    if (++this.#shared.messages > 1 && mayBeOfItems(error)) this.#alone += this.#shared.messages === 2 ? 2 : 1;
   }
 
   /** At the end of this turn, when the messages behind a failed one are back, the next of its key may run. */

@@ -255,6 +255,43 @@ test("an error that asks for a pause is waited for, with nothing read meanwhile"
   assert.deepEqual([calls.filter((each) => each.startsWith("1 ")), told.length], [["1 at 0", "1 at 2000"], 5]);
 });
 
+test("messages whose batch failed come alone when they are delivered again, unless the service failed", async () => {
+  for (const [error, runs] of [
+    [() => new Error("poison"), [[0, 1, 2, 3], [0], [1], [2], [3]]],
+    [
+      () => Object.assign(new Error("down"), { code: "ECONNREFUSED" }),
+      [
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+      ],
+    ],
+  ] as const) {
+    const clock = manualClock();
+    const seen: number[][] = [];
+    const batcher = createBatcher(
+      async (items: number[]) => {
+        seen.push(items);
+        if (items.includes(2)) throw error();
+        return items;
+      },
+      { clock, maxBatchSize: 4, concurrency: 1 },
+    );
+    let nacked = (): void => undefined;
+    const source = async function* (): AsyncGenerator<number> {
+      yield* numbers(4);
+      await new Promise<void>((resolve) => (nacked = resolve));
+      yield* numbers(4);
+    };
+    const { told } = consuming(source(), batcher, clock);
+    await clock.advanceAsync(1000);
+    assert.equal(told.length, 4);
+    nacked();
+    await clock.advanceAsync(1000);
+    assert.deepEqual(seen, runs);
+    assert.equal(told.filter((each) => each.startsWith("ack")).length, runs.length === 5 ? 3 : 0);
+  }
+});
+
 test("an outage of the workers is waited for; a message whose own batch crashed is refused", async () => {
   const clock = manualClock();
   const call = async (message: number): Promise<number> => {
