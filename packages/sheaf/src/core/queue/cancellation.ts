@@ -9,6 +9,9 @@ import { type Clock, consumerOf, type AbortSignalLike } from "../runtime/runtime
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
   laneQueue === undefined && signal[consumerOf] !== undefined;
 
+/** Calls that are told at once that their deadline has passed; a chunk may exceed it. */
+const mostExpired = 500;
+
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
@@ -77,10 +80,18 @@ export class Cancellation<In> {
     if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
   }
 
-  /** Settles every live entry whose deadline has come. A listener of a run's signal may call the batcher meanwhile. */
+  /**
+   * Settles live entries whose deadline has come; the rest of a great many a moment later, or the event loop would stand still. A
+   * listener of a run's signal may call the batcher meanwhile.
+   */
   expire(nowMs: number): void {
+    const before = this.#queue.tally.timeout;
     this.nextDeadlineAtMs = Infinity;
     for (const chunk of this.#timed) {
+      if (this.#queue.tally.timeout - before >= mostExpired) {
+        this.nextDeadlineAtMs = nowMs;
+        return;
+      }
       this.eachLate(chunk, nowMs, (index) => this.expired(chunk, index));
       if (chunk.earliestDeadlineAtMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = chunk.earliestDeadlineAtMs;
     }
