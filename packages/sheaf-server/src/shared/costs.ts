@@ -23,7 +23,7 @@ export const costs = {
   freeFrames: 256,
 
   // Reading it.
-  /** Bytes of a body, and of a piece of a reply, that take a turn on the thread: a few milliseconds of JSON. */
+  /** Bytes of a body, and of a JSON value, that take a turn on the thread: a few milliseconds. */
   largeBytes: 262_144,
   /** Large bodies that may wait for their turn, of one account and of all. */
   largeBodiesWaiting: 16,
@@ -37,6 +37,8 @@ export const costs = {
   tensorAxes: 256,
 
   // Its reply.
+  /** Bytes, at most, of a piece of a reply, which has a turn: numbers of float32 are written in two milliseconds. */
+  pieceBytes: 1_048_576,
   /** Characters of an id of /v2, which comes back. */
   idLength: 128,
   /** Requests of one gRPC stream that run or wait; the next one is read when a reply has been taken. */

@@ -15,14 +15,14 @@ export function mostJsonBytes(parts: JsonParts): number {
   return most;
 }
 
-/** The bytes of the pieces, about `costs.largeBytes` at a time. */
+/** The bytes of the pieces, about `costs.pieceBytes` at a time. */
 export function* jsonBytesOf(parts: JsonParts): Generator<Buffer> {
   let group: Part[] = [];
   let most = 0;
   for (const part of flat(parts)) {
     group.push(part);
     most += maxBytesOf(part);
-    if (most < costs.largeBytes) continue;
+    if (most < costs.pieceBytes) continue;
     yield jsonBytes(group);
     group = [];
     most = 0;
@@ -45,7 +45,7 @@ function* flat(parts: JsonParts): Generator<Part> {
   }
 }
 
-const longestRow = costs.largeBytes / 16;
+const longestRow = costs.pieceBytes / 16;
 const comma = 0x2c;
 
 /** Writes pieces into one buffer; rows that a worker has written already are copied. */

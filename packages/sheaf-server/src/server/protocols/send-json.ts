@@ -23,7 +23,7 @@ export async function jsonInTurns(
   settings: ReplySettings,
 ): Promise<Buffer> {
   const most = mostJsonBytes(parts);
-  if (most < costs.largeBytes && most <= settings.maxReplyBytes) return jsonBytes(parts as readonly string[]);
+  if (most < costs.pieceBytes && most <= settings.maxReplyBytes) return jsonBytes(parts as readonly string[]);
   const account = accountOf(request);
   const writing = jsonBytesOf(parts);
   const pieces: Buffer[] = [];
