@@ -13,7 +13,8 @@ COPY packages packages
 RUN npm run build
 # Leave what serves: no compiler, no linters, no binaries of other systems and architectures.
 RUN npm prune --omit=dev && cd node_modules/onnxruntime-node/bin/napi-v6 && rm -rf darwin win32 \
-  && find linux -mindepth 1 -maxdepth 1 ! -name "$(node -p process.arch)" -exec rm -r {} +
+  && find linux -mindepth 1 -maxdepth 1 ! -name "$(node -p process.arch)" -exec rm -r {} + \
+  && find ../../../tokenizers -name "*.node" ! -name "*.linux-$(node -p process.arch)-gnu.node" -delete
 
 FROM node:26-slim
 # Inside a container 127.0.0.1 is reached by nobody else.

@@ -58,7 +58,6 @@ export const floorPlan = {
     ["tensors", "workers"],
     ["contract"],
   ],
-  "packages/sheaf-server/src/runners/text": [["."], ["tokenizer"]],
   "packages/sheaf-server/src/server": [["."], ["protocols"], ["fleet", "observe"], ["models"], ["codec"], ["contract"]],
   "packages/sheaf-server/src/server/models": [["repository"], ["."]],
   "packages/sheaf-server/src/server/protocols": [["grpc"], ["kserve", "tei"], ["."]],

@@ -1,5 +1,6 @@
 import { strategyNames } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
+import { mostTextChars } from "../runners/text/seams.ts";
 import { poolingModes } from "../runners/text/vector-modules.ts";
 
 /** Under which heading of a help text a setting stands. */
@@ -179,7 +180,7 @@ const rows = {
     maxJsonKeys: integer(100_000, 1, 1_000_000_000, "Maximum number of object keys in a JSON body."),
     maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Maximum number of arrays and objects in a JSON body."),
     maxInputs: integer(2048, 1, 1_000_000, "Maximum number of inputs in a request."),
-    maxTextChars: integer(100_000, 1, 100_000_000, "Maximum length of a text, in UTF-16 characters."),
+    maxTextChars: integer(100_000, 1, mostTextChars, "Maximum length of a text, in UTF-16 characters."),
   }),
   ...inGroup("Connections", {
     maxConnections: integer(

@@ -103,7 +103,7 @@ test("a longer text is cut before its last special token, and says so", async ()
   const [long, fitting] = await run(await resolveModel(path), ["the cat sits in the dog", "the cat sits"]);
   assertClose(long!.vector, mean(referenceStates([2, 4, 5, 6, 3])));
   assert.deepEqual([long!.tokens, long!.truncated, fitting!.truncated], [5, true, false]);
-  assert.deepEqual([long!.textTokens, long!.isReadWhole, fitting!.textTokens], [6, false, undefined]);
+  assert.deepEqual([long!.textTokens, long!.isReadWhole, fitting!.textTokens], [8, true, undefined]);
 });
 
 test("fields that are not read are named, by file, and not all of many", async () => {
@@ -217,6 +217,19 @@ test("what a folder lacks, or needs and does not get, is named", async () => {
     "bad-tokenizer",
     { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": Buffer.from("{") },
     /tokenizer\.json/,
+  );
+  const model = { type: "BPE", vocab: { x: 0 }, merges: [] };
+  await refused(
+    "bad-merges",
+    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": { model: { ...model, merges: [["a", "b"]] } } },
+    /tokenizer\.json: Token `a` out of vocabulary/,
+  );
+  // The library ends its process.
+  const normalizer = { type: "Precompiled", precompiled_charsmap: "AAA=" };
+  await refused(
+    "bad-normalizer",
+    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": { model, normalizer } },
+    /bad-normalizer cannot be served: .*SIGABRT/,
   );
   await refused(
     "bad-model",

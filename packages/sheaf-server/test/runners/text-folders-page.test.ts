@@ -2,10 +2,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { folderTable } from "../../dist/runners/text/folder-table.js";
-import { wordModels } from "../../dist/runners/text/tokenizer/models.js";
-import { normalizers } from "../../dist/runners/text/tokenizer/normalizers.js";
-import { postProcessors } from "../../dist/runners/text/tokenizer/post-processors.js";
-import { preTokenizers } from "../../dist/runners/text/tokenizer/pre-tokenizers.js";
 
 const page = readFileSync(new URL("../../../../docs/reference/text-folders.md", import.meta.url), "utf8");
 
@@ -24,20 +20,4 @@ test("docs/reference/text-folders.md has every field that is read, with what bec
     const expected = Object.entries(fields).map(([name, { use, says }]) => [`\`${name}\``, use, says]);
     assert.deepEqual(rowsUnder(`\`${file}\``), expected, file);
   }
-});
-
-test("docs/reference/text-folders.md has every type of a tokenizer's parts, and no other", () => {
-  const parts = {
-    normalizer: normalizers,
-    pre_tokenizer: preTokenizers,
-    model: wordModels,
-    post_processor: postProcessors,
-  };
-  const expected = Object.entries(parts).map(([part, types]) => [
-    `\`${part}\``,
-    Object.keys(types)
-      .map((type) => `\`${type}\``)
-      .join(", "),
-  ]);
-  assert.deepEqual(rowsUnder("The tokenizer's types"), expected);
 });

@@ -2,7 +2,6 @@ import { existsSync, statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
 import { checkedFields, unreadFields, type FolderFile, type Json } from "./folder-table.ts";
 import { readJson } from "./read-json.ts";
-import { textOf } from "./tokenizer/word-model.ts";
 import { poolingModes, type PoolingMode, type VectorModule } from "./vector-modules.ts";
 
 /** The facts in a Hugging Face folder about its model. */
@@ -366,3 +365,6 @@ function maxTokensOf(config: Json, tokenizerConfig: Json, sentenceBert: Json, ro
 }
 
 const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
+
+/** The text itself; an empty one for anything else. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

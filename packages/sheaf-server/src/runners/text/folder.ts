@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
+import { workerProcess } from "sheaf/node";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
-import { workersOn } from "../workers/workers-on.ts";
 import { inspectionExecutor } from "../workers/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
@@ -25,7 +25,8 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const path = resolve(folder);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize, modelFile, pooling: given } = settings;
   const ask = inspectionExecutor(
-    workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
+    // Hugging Face's library ends its process where a tokenizer.json is broken.
+    workerProcess<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
       name: path,
     }),
     settings.signal,

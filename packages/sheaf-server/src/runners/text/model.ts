@@ -1,11 +1,10 @@
 import { join } from "node:path";
-import { setImmediate as yielded } from "node:timers/promises";
 import { BatcherError } from "sheaf";
 import { measurePasses, PassCost, runInPasses } from "sheaf/models";
 import type { RunContext } from "sheaf/node";
 import type { FolderSettings } from "./folder-settings.ts";
 import { readJson } from "./read-json.ts";
-import { TextTokenizer } from "./tokenizer/tokenizer.ts";
+import { TextTokenizer, type TokenizerFile } from "./tokenizer.ts";
 import { floatsOf, textGraph, type TextGraph, type TextTokens } from "./text-graph.ts";
 import { normalize, openVectorModules, pool, sigmoid, softmax } from "./vector-modules.ts";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
@@ -66,7 +65,7 @@ const shortestFixedLength = 16;
 
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
 export async function loadTextModel({ folder: _folder, settings, ...session }: TextData): Promise<LoadedText> {
-  const tokenizer = readTokenizer(settings);
+  const tokenizer = await readTokenizer(settings);
   const opened = await openSession(settings.modelPath, session);
   const graph = textGraph(opened, settings);
   const { fixedLength } = graph;
@@ -118,10 +117,10 @@ export async function warmUpTexts(model: LoadedText): Promise<void> {
   await measurePasses(cost, pass, { maxLength: settings.maxTokens, maxSize: maxBatchSize });
 }
 
-function readTokenizer({ root, isLowercased, truncationSide }: FolderSettings): TextTokenizer {
-  const file = readJson(root, "tokenizer.json") as Readonly<Record<string, unknown>>;
+async function readTokenizer({ root, isLowercased, truncationSide }: FolderSettings): Promise<TextTokenizer> {
+  const file = readJson(root, "tokenizer.json") as TokenizerFile;
   try {
-    return new TextTokenizer(file, { isLowercased, truncationSide });
+    return await TextTokenizer.open(file, { isLowercased, truncationSide });
   } catch (error) {
     throw new Error(`${join(root, "tokenizer.json")}: ${(error as Error).message}`, { cause: error });
   }
@@ -156,8 +155,8 @@ export async function runTexts(
 
 const notRun = new Error("The text was not run.");
 
-/** How long texts are tokenised before the worker looks whether their callers are still there. */
-const encodeMs = 20;
+/** Characters that are tokenised before the worker looks whether their callers are still there, and a bound on memory. */
+const encodeChars = 100_000;
 
 async function encodeAll(
   items: readonly TextItem[],
@@ -165,47 +164,51 @@ async function encodeAll(
   signal: AbortSignal | undefined,
 ): Promise<(EncodedText | Error)[]> {
   const encoded: (EncodedText | Error)[] = [];
-  let startedAtMs = performance.now();
-  for (const item of items) {
-    encoded.push(encode(item, model));
-    if (performance.now() - startedAtMs < encodeMs) continue;
-    await yielded();
+  while (encoded.length < items.length) {
     if (signal?.aborted === true) throw signal.reason;
-    startedAtMs = performance.now();
+    let end = encoded.length;
+    for (let chars = 0; end < items.length && chars < encodeChars; end++) chars += textOf(items[end]!).length;
+    encoded.push(...(await encode(items.slice(encoded.length, end), model)));
   }
   return encoded;
 }
 
+const textOf = (item: TextItem): string => (typeof item === "string" ? item : item.text);
+
 /** All texts in one run, with any amount of padding: the self-test compares it. @throws {Error} one cannot be read. */
 export async function runTogether(items: readonly TextItem[], model: LoadedText): Promise<TextResult[]> {
-  const texts = items.map((item) => {
-    const text = encode(item, model);
+  const texts = (await encode(items, model)).map((text) => {
     if (text instanceof Error) throw text;
     return text;
   });
   return runOnce(texts, model);
 }
 
-function encode(item: TextItem, { tokenizer, settings }: LoadedText): EncodedText | Error {
-  const { maxTokens, padId, prompts, defaultPrompt, hasTypes } = settings;
-  try {
-    if (typeof item !== "string" && "query" in item) {
-      const encoding = tokenizer.encodePair(item.query, item.text, maxTokens);
-      return { ...encoding, types: hasTypes ? encoding.types : encoding.types.map(() => 0), from: 0 };
-    }
-    const own = defaultPrompt === undefined ? "" : prompts[defaultPrompt]!;
+async function encode(
+  items: readonly TextItem[],
+  { tokenizer, settings }: LoadedText,
+): Promise<(EncodedText | Error)[]> {
+  const { maxTokens, padId, prompts, defaultPrompt, hasTypes, modules } = settings;
+  const [pooling] = modules;
+  const own = defaultPrompt === undefined ? "" : prompts[defaultPrompt]!;
+  const asked = items.map((item) => {
+    if (typeof item !== "string" && "query" in item) return { ...item, prompt: "" };
     const { text, prompt = own, cut } = typeof item === "string" ? { text: item } : item;
-    const encoding = tokenizer.encode(prompt + text, maxTokens, cut);
-    if (encoding.ids.length === 0) return { ...encoding, ids: [padId], types: [0], from: 0 };
-    const [pooling] = settings.modules;
-    const isLeftOut = prompt !== "" && pooling?.type === "pooling" && !pooling.includesPrompt;
+    return { text: prompt + text, prompt, side: cut };
+  });
+  const isLeftOut = pooling?.type === "pooling" && !pooling.includesPrompt;
+  const leading = await tokenizer.leadingTokens(isLeftOut ? asked.flatMap(({ prompt }) => prompt || []) : []);
+  const encoded = await tokenizer.encode(asked, maxTokens);
+  return encoded.map((encoding, i) => {
+    if (encoding instanceof RangeError) return new BatcherError("INVALID_INPUT", `query ${encoding.message}.`);
+    if (encoding instanceof Error)
+      return new BatcherError("INVALID_INPUT", `The text cannot be read: ${encoding.message}.`);
+    const { ids } = encoding;
+    if (ids.length === 0) return { ...encoding, ids: [padId], types: [0], from: 0 };
     // A token is left to pool, also where the prompt is all that fits.
-    const from = isLeftOut ? Math.min(tokenizer.leadingTokens(prompt), encoding.ids.length - 1) : 0;
-    return { ...encoding, from };
-  } catch (error) {
-    if (error instanceof RangeError) return new BatcherError("INVALID_INPUT", `query ${error.message}.`);
-    return new BatcherError("INVALID_INPUT", `The text cannot be read: ${(error as Error).message}.`);
-  }
+    const from = Math.min(leading.get(asked[i]!.prompt) ?? 0, ids.length - 1);
+    return { ...encoding, types: hasTypes ? encoding.types : encoding.types.map(() => 0), from };
+  });
 }
 
 /** The size of a text in a run of its own. */

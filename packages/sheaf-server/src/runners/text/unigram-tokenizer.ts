@@ -1,5 +1,4 @@
-import { startsOf } from "./tokenizer/patterns.ts";
-import { settledAt } from "./tokenizer/unigram.ts";
+import { startsOf } from "./seams.ts";
 
 /** Cuts a text into the pieces of a unigram language model (Kudo 2018, arXiv 1804.10959): token ids. */
 export interface UnigramTokenizer {
@@ -33,7 +32,8 @@ const spaceMark = "\u2581";
  *
  * Three habits of the reference tokeniser are kept, as vectors depend on them: a character is unknown (score 0) only
  * where no piece starts; a position that no segmentation reaches counts as reached by an unknown character at score 0;
- * of equal scores the shorter last piece wins.
+ * of equal scores the shorter last piece wins. Hugging Face's library prefers the longer one: it cuts "hccc" as h c cc, the reference as
+ * h cc c.
  * @param pieces with scores, by id
  * @param reserved how many ids at the start are control tokens that no text produces
  */
@@ -137,4 +137,17 @@ function idsTo(last: number, lastIds: Int32Array, lastLengths: Int32Array): numb
     wasUnknown = id === unknownId;
   }
   return ids.reverse();
+}
+
+/** The last place that the best ways to all places still open have in common: what lies before it stays as it is. */
+function settledAt(from: Int32Array, start: number, reached: number): number {
+  let common = start;
+  for (let end = start + 1; end <= reached; end++) {
+    let at = end;
+    while (at !== common) {
+      if (at > common) at = from[at]!;
+      else common = from[common]!;
+    }
+  }
+  return common;
 }
