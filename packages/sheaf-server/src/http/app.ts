@@ -75,11 +75,21 @@ export function answerProblems(app: FastifyInstance, server: { readonly isDraini
  */
 export const backlog = 4096;
 
+/** Logs what an operator may not have meant. */
+export function warnOfSettings(app: FastifyInstance, settings: Settings): void {
+  const { requestTimeoutMs, shutdownGraceMs } = settings;
+  const warning = hostWarning(settings);
+  if (warning !== undefined) app.log.warn(warning);
+  if (requestTimeoutMs > shutdownGraceMs)
+    app.log.warn(
+      `REQUEST_TIMEOUT_MS (${requestTimeoutMs}) exceeds SHUTDOWN_GRACE_MS (${shutdownGraceMs}): a shutdown cuts off requests that could still be answered.`,
+    );
+}
+
 /** Starts to listen. @returns the URL it listens on. */
 export async function listen(app: FastifyInstance, settings: Settings): Promise<string> {
   const { host, port } = settings;
-  const warning = hostWarning(settings);
-  if (warning !== undefined) app.log.warn(warning);
+  warnOfSettings(app, settings);
   return urlOnce(app.listen({ host, port, backlog }), app.server, settings);
 }
 

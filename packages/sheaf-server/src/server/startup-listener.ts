@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { backlog, urlOnce } from "../http/app.ts";
+import { backlog, urlOnce, warnOfSettings } from "../http/app.ts";
 import { modelHead } from "./contract/model-head.ts";
 import { Problem } from "../problems/problem.ts";
 import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
@@ -41,6 +41,7 @@ export async function listenDuringStartup(
   { settings, callers, models, holdMs }: StartupOptions,
 ): Promise<StartupListener> {
   const { server } = app;
+  warnOfSettings(app, settings);
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
   const held = new Set<() => void>();

@@ -164,7 +164,7 @@ const rows = {
   }),
   ...inGroup("Requests", {
     requestTimeoutMs: integer(
-      30_000,
+      25_000,
       1,
       longestMs,
       "Maximum time a request waits for its result; a caller may set a shorter one.",

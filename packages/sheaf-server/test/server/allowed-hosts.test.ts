@@ -64,6 +64,20 @@ test("off loopback hosts are checked where ALLOWED_HOSTS is set, and addresses p
   assert.equal(check("evil.example")?.status, 421);
 });
 
+test("a server whose requests may take longer than its shutdown warns of it", async (t) => {
+  const server = await createServer({
+    models: [doubling()],
+    settings: { port: 0, logLevel: "silent", requestTimeoutMs: 30_000 },
+  });
+  t.after(() => server.close({ graceMs: 0 }));
+  const warnings: unknown[] = [];
+  server.app.log.warn = (...words: unknown[]) => void warnings.push(words[0]);
+  await server.listen();
+  assert.deepEqual(warnings, [
+    "REQUEST_TIMEOUT_MS (30000) exceeds SHUTDOWN_GRACE_MS (25000): a shutdown cuts off requests that could still be answered.",
+  ]);
+});
+
 test("a server without a key that takes any host warns of it, once", async (t) => {
   assert.equal(hostWarning({ host: "127.0.0.1", apiKey: undefined, allowedHosts: [] }), undefined);
   assert.equal(hostWarning({ host: "0.0.0.0", apiKey: "k", allowedHosts: [] }), undefined);
