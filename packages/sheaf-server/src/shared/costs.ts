@@ -28,9 +28,12 @@ export const costs = {
   /** Large bodies that may wait for their turn, of one account and of all. */
   largeBodiesWaiting: 16,
   largeBodiesWaitingInAll: 64,
-  /** After a turn longer than this, the thread is left to other open requests for so many times its length. */
+  /**
+   * After a turn longer than this, the thread is left to other open requests for so many times its length: what was read is also
+   * packed for a worker, and its result unpacked and checked, which takes as long again.
+   */
   shortTurnMs: 10,
-  restAfterTurn: 2,
+  restAfterTurn: 4,
   /** Levels of arrays and objects in JSON. More would overflow the stack of code that copies or writes the value. */
   jsonDepth: 500,
   /** Tensors and outputs of a request of /v2, and axes of each. */

@@ -48,11 +48,12 @@ test("accounts take turns by the time they have taken, and a new one goes before
   assert.equal(thread.pass().slice(12), "HnlH", "an idle account has saved up no time");
 });
 
-test("after a long turn the thread is left to open requests for twice its length, and not where nobody else has one", () => {
+test("after a long turn the thread is left to open requests for a multiple of its length, and not where nobody else has one", () => {
   const account = {};
+  const { restAfterTurn: rest } = costs;
   for (const [open, startedAtMs] of [
-    [2, [0, 100, 400]],
-    [3, [0, 300, 600]],
+    [2, [0, 100, 200 + 100 * rest]],
+    [3, [0, 100 + 100 * rest, 200 + 200 * rest]],
   ] as const) {
     const thread = virtual();
     thread.turns.open = open;
