@@ -158,3 +158,22 @@ test("bulk alone spends the limit, but for a fortieth", async () => {
   await alone.clock.idle();
   assert.ok(alone.done.bulk >= (0.93 * limit.items * endMs) / limit.perMs, String(alone.done.bulk));
 });
+
+test("bulk that the limit has held for long, and that stands behind live calls of its order key, stops nobody", async () => {
+  const clock = virtualClock();
+  const ran: number[] = [];
+  const batcher = createBatcher(
+    (items: number[]) => {
+      ran.push(...items);
+      return items;
+    },
+    { clock, concurrency: 1, maxBatchSize: 1, orderKey: () => "key", rateLimit: { runs: 1, perMs: 5 } },
+  );
+  for (let item = 0; item < 30; item++) void batcher(item);
+  void batcher(30, { priority: "bulk" });
+  await clock.idle();
+  assert.deepEqual(
+    ran,
+    Array.from({ length: 31 }, (_, item) => item),
+  );
+});
