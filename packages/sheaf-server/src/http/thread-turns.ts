@@ -71,7 +71,7 @@ export class ThreadTurns {
     first.run();
     // What it has set going runs before this: the items are packed for a worker.
     this.#loop.soon(() => {
-      const tookMs = this.#loop.now() - startedAtMs;
+      const tookMs = Math.min(costs.longestTurnMs, this.#loop.now() - startedAtMs);
       this.#nextAtMs.set(first.account, this.#turnAtMs + tookMs);
       const isDisturbing = tookMs > costs.shortTurnMs && this.open > this.#waiting.length;
       if (isDisturbing) this.#loop.after(costs.restAfterTurn * tookMs, () => this.#ended());

@@ -34,6 +34,8 @@ export const costs = {
    */
   shortTurnMs: 10,
   restAfterTurn: 4,
+  /** A turn counts as no longer than this: the process may have been stopped in it. */
+  longestTurnMs: 1000,
   /** Levels of arrays and objects in JSON. More would overflow the stack of code that copies or writes the value. */
   jsonDepth: 500,
   /** Tensors and outputs of a request of /v2, and axes of each. */

@@ -65,6 +65,11 @@ test("after a long turn the thread is left to open requests for a multiple of it
       startedAtMs,
     );
   }
+  const stopped = virtual();
+  stopped.turns.open = 100;
+  for (let i = 0; i < 2; i++) stopped.take(account, "x", 3_600_000);
+  stopped.pass();
+  assert.equal(stopped.done[1]!.atMs, 3_600_000 + rest * costs.longestTurnMs, "the process was stopped for an hour");
   const short = virtual();
   short.turns.open = 100;
   for (let i = 0; i < 3; i++) short.take(account, "x", costs.shortTurnMs);
