@@ -38,11 +38,13 @@ test("lanes have figures of their own once both have come, and their counts neve
       context.putBack();
       throw Object.assign(new Error("429"), { retryAfterMs: 2000 });
     },
-    { name: "lanes", clock, policy: greedy(), maxBatchSize: 2 },
+    { name: "lanes", clock, policy: greedy(), maxBatchSize: 2, concurrency: 1 },
   );
   const metrics = prometheusMetrics([batcher]);
   const lines = (): string[] => metrics.text().split("\n");
-  await batcher(0);
+  const first = batcher(0);
+  await clock.settle();
+  await first;
   assert.ok(!lines().some((line) => /_lane_|_bulk_/.test(line)));
   const calls = batcher.many([1, 2, 3], { priority: "bulk" });
   await clock.settle();
