@@ -1,6 +1,5 @@
 import type { ModuleSpec, RunnerSettings } from "./contract/model-spec.ts";
 import type { SessionSettings } from "./onnx/session.ts";
-import { textWeights } from "./text/token-rate.ts";
 import { workerModule } from "./workers/worker-module.ts";
 
 /** The models that come with the package: no file to find, nothing to download. */
@@ -11,10 +10,6 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
-    ...textWeights({ maxTokens: 128, ownTokens: 0, side: "right" }),
-    batchWeight: "apart",
-    // 32 texts of 128 tokens.
-    maxBatchWeight: 4_096,
     isCacheable: true,
     note: "Universal Sentence Encoder Lite: English, 512-d unit vectors, texts cut at 128 tokens. Also answers /rerank, by the cosine of the vectors.",
   }),

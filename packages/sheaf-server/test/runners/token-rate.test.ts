@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { builtinModels } from "../../dist/runners/builtin.js";
-import { TokenRate } from "../../dist/runners/text/token-rate.js";
+import { TokenRate, textWeights } from "../../dist/runners/text/token-rate.js";
 
 /** Texts of 5 to 400 characters, as a language has them, with their tokens. */
 function* textsOf(count: number, letter: string, charactersAToken: number) {
@@ -32,7 +31,7 @@ test("an empty text and a count of zero leave rates that are no less than 0", ()
 });
 
 test("a text weighs its tokens up to the most that are kept, and what reading it takes", () => {
-  const { weigh } = builtinModels["use-lite"]();
+  const { weigh } = textWeights({ maxTokens: 128, ownTokens: 0, side: "right" });
   assert.ok(weigh!("some words") < 10);
   assert.equal(weigh!("some words ".repeat(100)), 128 + 2);
   assert.equal(weigh!(" ".repeat(100_000)), 128 + 250);
