@@ -267,3 +267,30 @@ for (const how of ["abort", "timeout", "close"])
     assert.deepEqual(batcher.pending, { queued: 0, bulk: 0, inFlight: 0 });
     assert.equal(next?.status, how === "close" ? undefined : "fulfilled");
   });
+
+test("a key stays blocked until the parts of a hung batch, too, have ended", async () => {
+  const clock = manualClock();
+  let running = 0;
+  const atStart: number[][] = [];
+  const run = async (items: number[]): Promise<number[]> => {
+    atStart.push([running++, ...items]);
+    // It hears no signal.
+    await new Promise<void>((resolve) => void clock.after(100, resolve));
+    running--;
+    return items;
+  };
+  const batcher = createBatcher(run, {
+    clock,
+    concurrency: 4,
+    maxBatchSize: 2,
+    orderKey: () => "key",
+    runTimeoutMs: 10,
+    onBatchError: "bisect",
+  });
+  const calls = watchAll(batcher, [1, 2, 3]);
+  for (let step = 0; step < 400; step++) await clock.advanceAsync(1);
+  for (const call of calls) assertCode(call, "RUN_TIMEOUT");
+  const first = atStart.findIndex(([, ...items]) => items.includes(3));
+  assert.ok(first > 1, "parts have run");
+  assert.equal(atStart[first]![0], 0, JSON.stringify(atStart));
+});

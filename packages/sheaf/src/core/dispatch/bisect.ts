@@ -251,10 +251,13 @@ class PartRun<In> extends BaseRunHandle implements Timed {
 
   givenUp(reason: unknown): void {
     this.abandoned = true;
+    this.#run.partLeft(1);
     for (const listener of this.#listeners) listener(reason);
   }
 
-  endedLate(): void {}
+  endedLate(): void {
+    this.#run.partLeft(-1);
+  }
 }
 
 type Outcome =

@@ -392,19 +392,20 @@ export class Dispatcher<In, Out> {
     run.whenOver?.();
     if (run.hasSlot) this.#leave(run, nowMs);
     this.running -= run.size;
-    if (!run.abandoned) this.#over(run);
+    if (!run.abandoned) this.over(run);
     this.freed(nowMs);
   }
 
-  /** A run that was given up has ended. */
-  endedLate(run: Run<In>): void {
-    this.#over(run);
+  /** Of a run that has ended, perhaps after it was given up. */
+  over(run: Run<In>): void {
+    run.isOver = true;
+    this.releaseKeys(run);
   }
 
-  #over(run: Run<In>): void {
-    run.isOver = true;
-    const { heir } = run;
-    if (heir === undefined ? run.elder?.isOver !== false : heir.isOver) this.#queue.order?.release(run.calls);
+  /** Frees the order keys of a batch once nothing of it runs any more. */
+  releaseKeys(run: Run<In>): void {
+    const { isOver, elder, partsLeft, calls } = run.heir ?? run;
+    if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(calls);
   }
 
   /** Every run that has not ended, with those that wait for a slot. */

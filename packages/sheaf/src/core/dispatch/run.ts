@@ -11,7 +11,7 @@ import type { Timed } from "./run-timeouts.ts";
 
 type RunReports<In> = Pick<
   Dispatcher<In, never>,
-  "began" | "paused" | "retried" | "weighed" | "answered" | "endedLate"
+  "began" | "paused" | "retried" | "weighed" | "answered" | "over" | "releaseKeys"
 >;
 
 /** What is learned from a run. */
@@ -45,6 +45,8 @@ export class Run<In> extends BaseRunHandle implements Timed {
   outlivesCallers = false;
   /** Neither it nor what it became runs any more: its order keys are free. */
   isOver = false;
+  /** Parts of it that were given up and have not ended. */
+  partsLeft = 0;
   /** Its batch function called this batcher, before it returned its promise: it may wait for itself. */
   hasCalled = false;
   /** If it fails, its items go back to the queue. */
@@ -194,7 +196,13 @@ export class Run<In> extends BaseRunHandle implements Timed {
   }
 
   endedLate(): void {
-    this.#dispatcher.endedLate(this);
+    this.#dispatcher.over(this);
+  }
+
+  /** A part of it was given up (1), or has ended after that (-1). */
+  partLeft(change: 1 | -1): void {
+    this.partsLeft += change;
+    if (change < 0) this.#dispatcher.releaseKeys(this);
   }
 
   abandonedByAll(): void {
