@@ -80,6 +80,8 @@ async function ofStrangers<T>(run: () => Promise<T>): Promise<T> {
 export const apartExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> => ({
   ...wrapExecutor(inner, {
     run: (items, handle) => inner.run(items, apartHandle(handle)),
+    // No crash of it was counted that could be taken back.
+    found: () => undefined,
     ready: () => Promise.resolve(),
     close: () => Promise.resolve(),
   }),
