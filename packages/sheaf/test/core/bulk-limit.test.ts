@@ -177,3 +177,29 @@ test("bulk that the limit has held for long, and that stands behind live calls o
     Array.from({ length: 31 }, (_, item) => item),
   );
 });
+
+test("live calls that stand behind bulk of another group hold no bulk back", async () => {
+  const clock = virtualClock();
+  const ran: string[] = [];
+  const batcher = createBatcher(
+    (items: { group: number; key: string }[]) => {
+      ran.push(...items.map(({ group, key }) => `${key}${group}`));
+      return items;
+    },
+    {
+      clock,
+      concurrency: 1,
+      groupKey: ({ group }) => group,
+      orderKey: ({ key }) => key,
+      rateLimit: { items: 3, perMs: 6 },
+    },
+  );
+  for (let item = 0; item < 9; item++) void batcher({ group: item % 2, key: `${item}` });
+  void batcher({ group: 0, key: "a" }, { priority: "bulk" });
+  void batcher({ group: 1, key: "b" }, { priority: "bulk" });
+  void batcher({ group: 1, key: "a" });
+  void batcher({ group: 0, key: "b" });
+  await clock.idle();
+  assert.deepEqual(ran.slice(9).sort(), ["a0", "a1", "b0", "b1"]);
+  assert.ok(ran.indexOf("a0") < ran.indexOf("a1") && ran.indexOf("b1") < ran.indexOf("b0"), ran.join());
+});

@@ -334,20 +334,28 @@ export class Launcher<In, Out> {
   }
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
-  tryGroup(group: Group<In>, nowMs: number, mayBeOnlyBulk: boolean = true): number {
+  tryGroup(group: Group<In>, nowMs: number): number {
+    const { seat } = this.#throttle;
+    return this.#tryLanes(group, nowMs, seat !== undefined && this.#isBulkDue(group, seat, nowMs), true);
+  }
+
+  /** `mayTurn`: where order keys block what may go, the other lanes are tried. */
+  #tryLanes(group: Group<In>, nowMs: number, onlyBulk: boolean, mayTurn: boolean): number {
     const { freeSlots } = this.#dispatcher;
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#decisions.shed(group, nowMs);
     const costs = this.#decisions.costs(nowMs, freeSlots);
     const { seat } = this.#throttle;
-    const onlyBulk = mayBeOnlyBulk && seat !== undefined && this.#isBulkDue(group, seat, nowMs);
     const isBulk = onlyBulk || group.firstLane === 2;
     const room = seat?.room(nowMs, isBulk);
     if (room !== undefined) this.#next.boundWeight(room.weight);
-    this.#next.boundBulk(isBulk || group.laneQueue(2).live === 0 ? undefined : seat?.fill(nowMs), onlyBulk);
+    const fill = isBulk || group.laneQueue(2).live === 0 ? undefined : seat?.fill(nowMs);
+    this.#next.boundBulk(fill, onlyBulk);
     const preview = this.#next.preview(group, nowMs, costs);
-    // All bulk may stand behind live calls of its order keys.
-    if (preview.waiting === 0) return onlyBulk ? this.tryGroup(group, nowMs, false) : Infinity;
+    if (preview.waiting === 0) {
+      const isBounded = onlyBulk || fill !== undefined;
+      return mayTurn && isBounded ? this.#tryLanes(group, nowMs, !onlyBulk, false) : Infinity;
+    }
     const { pacedUntilMs } = this;
     // A backlog of bulk paces no live call.
     const isBacklog = group.firstLane === 2 || this.#queue.ahead(1) >= batchesPaced * this.#settings.maxBatchSize;
