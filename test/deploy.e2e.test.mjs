@@ -74,12 +74,20 @@ before(async () => {
   }
 });
 
-/** Of a server that keeps results and tells its callers apart. */
+/** Of a server that keeps results, tells its callers apart and has run both lanes. */
 async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings }) {
   const own = { ...settings, cacheMaxBytes: 1_000_000, tenantBy: "header", warmupBatches: 1 };
   const server = await createServer({ models: [workerModel(builtinModels.mlp(), own)], settings: own });
   try {
-    return await (await fetch(`${await server.listen()}/metrics`)).text();
+    const url = await server.listen();
+    await server.ready();
+    for (const priority of ["interactive", "bulk"]) {
+      const headers = { "content-type": "application/json", "x-sheaf-priority": priority };
+      const body = JSON.stringify({ input: Array(768).fill(0.5) });
+      const reply = await fetch(`${url}/infer`, { method: "POST", headers, body });
+      assert.equal(reply.status, 200, await reply.text());
+    }
+    return await (await fetch(`${url}/metrics`)).text();
   } finally {
     await server.close();
   }
