@@ -81,9 +81,9 @@ async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel,
   try {
     const url = await server.listen();
     await server.ready();
-    for (const priority of ["interactive", "bulk"]) {
+    for (const [priority, value] of Object.entries({ interactive: 0.5, bulk: 0.25 })) {
       const headers = { "content-type": "application/json", "x-sheaf-priority": priority };
-      const body = JSON.stringify({ input: Array(768).fill(0.5) });
+      const body = JSON.stringify({ input: Array(768).fill(value) });
       const reply = await fetch(`${url}/infer`, { method: "POST", headers, body });
       assert.equal(reply.status, 200, await reply.text());
     }
