@@ -249,6 +249,11 @@ class PartRun<In> extends BaseRunHandle implements Timed {
     return !this.abandoned && super.deliver(index, result);
   }
 
+  /** The parts that come after it are not its to put back. */
+  override putBack(): void {
+    if (!this.abandoned) super.putBack();
+  }
+
   givenUp(reason: unknown): void {
     this.abandoned = true;
     this.#run.partLeft(1);
