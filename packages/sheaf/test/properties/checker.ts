@@ -356,7 +356,13 @@ export class Checker {
     // Calls that wait for room are in no run yet, and cannot be told apart from outside.
     if (item.equal === undefined || !joinsRuns || orders > 0 || onQueueFull === "wait") return;
     for (const run of this.#active) {
-      const isOther = run.batchId !== note.batchId && !this.#isAbandoned(run, nowMs);
+      // A run that was given up is joined no longer, and neither are those that search its items.
+      const isGivenUp = this.runs.some(
+        (some) =>
+          (some.batchId === run.batchId || some.batchId === note.batchId) &&
+          this.#isAbandoned(some, some.endedAtMs ?? nowMs),
+      );
+      const isOther = run.batchId !== note.batchId && !isGivenUp;
       const equal = run.items.find((other) => isSame(other, item));
       // One that was answered is no longer joined, though its caller gets it a few promises later.
       if (!isOther || equal === undefined || this.answered.has(equal)) continue;

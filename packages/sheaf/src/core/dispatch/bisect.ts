@@ -90,6 +90,8 @@ class Search<In, Out> {
   async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
     await this.#how.takeTurn(run, this.#isLost);
+    // First: a clock may make callers leave.
+    const nowMs = this.#how.settings.clock.now();
     const alive = this.#alive(waiting);
     if (alive.length === 0) {
       this.#how.endTurn(run, this.#isLost);
@@ -97,7 +99,7 @@ class Search<In, Out> {
     }
     this.#runsLeft--;
     const limitMs = this.#isHung && !part.hasFullTime ? this.#how.limitMs(alive.length) : undefined;
-    const outcome = await this.#how.runAgain(run, alive, this.#isLost, limitMs);
+    const outcome = await this.#how.runAgain(run, alive, nowMs, this.#isLost, limitMs);
     if ("results" in outcome) {
       this.#hasPassed = true;
       if (part.division !== undefined) part.division.open--;
@@ -374,6 +376,7 @@ export class Bisector<In, Out> {
   async runAgain(
     run: Run<In>,
     indices: readonly number[],
+    nowMs: number,
     isApart: boolean,
     limitMs: number | undefined,
   ): Promise<Outcome> {
@@ -381,7 +384,6 @@ export class Bisector<In, Out> {
     const { calls: batch, weight, size } = run;
     const { length } = indices;
     const { runOne } = this.settings;
-    const nowMs = this.settings.clock.now();
     run.counted = (weight * length) / size;
     run.extraRuns++;
     run.beganAtMs = nowMs;
