@@ -32,12 +32,12 @@ function packagesIn(bundle) {
     const [, above, name] = /^\0?(.*node_modules\/)((?:@[^/]+\/)?[^/]+)\//.exec(file) ?? [];
     if (name !== undefined) found.set(name, above + name);
   }
-  const all = [...found].map(([name, path]) => ({ name, folder: path.slice(path.indexOf("site/node_modules/")) }));
+  const all = [...found].map(([name, path]) => ({ name, folder: path.slice(path.indexOf("node_modules/")) }));
   return all.sort((a, b) => a.name.localeCompare(b.name));
 }
 
 function licenceOf({ name, folder }) {
-  const path = join(root, folder);
+  const path = join(root, "scripts/site", folder);
   const { version, license, homepage } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
   const file = readdirSync(path).find((entry) => /^licen[cs]e/i.test(entry));
   // One package has only the name of its licence.

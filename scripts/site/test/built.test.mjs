@@ -14,7 +14,7 @@ import {
 } from "../../../packages/sheaf-server/dist-test/dashboard/browser.js";
 import { complaintsAbout, linksAndIds } from "../lib/dead-links.mjs";
 
-const dist = `${root}/site/dist`;
+const dist = `${root}/scripts/site/dist`;
 assert.ok(existsSync(`${dist}/index.html`), "run npm run site first");
 
 const types = {
