@@ -104,11 +104,6 @@ test("no page has a dead link, and one that is dead is found", () => {
   assert.ok(complaintsAbout(dist, "/other/").length > 1000);
 });
 
-test("an old address leads to the page and the heading that has its text", { skip }, async (t) => {
-  const page = await open(t, `${origin}/guide/slo.html`);
-  await page.waitForURL(`${origin}/guide/capacity.html#how-many-workers`);
-});
-
 test("the page with the simulation is there, and every page links to it", () => {
   assert.ok(existsSync(`${dist}/playground/index.html`));
   for (const path of ["index.html", "guide/fleet.html", "api/sheaf.html"])
