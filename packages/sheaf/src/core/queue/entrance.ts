@@ -93,11 +93,13 @@ export class Entrance<In, Out> {
       this.#calls.tally.rejected++;
       throw error;
     }
+    const room = this.#admission.roomOf(terms.lane);
+    // First: it may call the key functions of those that wait, and these may make this caller leave.
+    this.#admission.lineOf(room, arrival.orderKey);
     this.#admission.checkOpen(1, terms.signal);
     try {
       this.ask(1, terms, arrival);
       if (this.share(arrival, settler, terms)) return;
-      const room = this.#admission.roomOf(terms.lane);
       const mayPass = room.hasRoomFor(arrival.tenant) && this.#admission.lineOf(room, arrival.orderKey) === room;
       if (mayPass) this.push(arrival, settler, terms, this.#queue.epochs.current);
       else this.hold(arrival, settler, terms, mayWait);
