@@ -11,6 +11,8 @@ const values: Record<string, unknown> = {
   array: Float32Array.of(1, Infinity),
   big: [12345678901234567890n],
   bigs: BigInt64Array.of(1n, 2n ** 53n + 1n),
+  map: { scores: new Map([["a", 1]]) },
+  half: ["\u{1f600}", "a\ud83d"],
 };
 const wrong: readonly [name: string, message: string][] = [
   ["nan", "The model's result at [1] is NaN, which JSON cannot say."],
@@ -18,6 +20,8 @@ const wrong: readonly [name: string, message: string][] = [
   ["array", "The model's result at [1] is Infinity, which JSON cannot say."],
   ["big", "The model's result at [0] is 12345678901234567890, which JSON's readers would round; give it as a text."],
   ["bigs", "The model's result at [1] is 9007199254740993, which JSON's readers would round; give it as a text."],
+  ["map", "The model's result at scores is a Map, which JSON cannot say; give an object or an array."],
+  ["half", "The model's result at [1] holds half of a surrogate pair."],
 ];
 const shown = { a: [1, null, "x", -0.5, [0.5], 9007199254740992] };
 

@@ -4,8 +4,8 @@ import { shownElements } from "../../runners/tensors/elements.ts";
 import { costs } from "../../shared/costs.ts";
 
 /**
- * Refuses a result with a number that a reply would change: NaN and ±Infinity, which JSON has no words for, and integers that
- * no double holds. Tensors are looked at where they are written: their bytes hold every number.
+ * Refuses a result that a reply would change: NaN and ±Infinity, which JSON has no words for, integers that no double holds,
+ * Maps and Sets, and texts that are no Unicode. Tensors are looked at where they are written: their bytes hold every number.
  * @throws {Problem} `MODEL_ERROR` with the place in the result.
  */
 export function checkResult(result: unknown, output: ModelOutput): void {
@@ -43,6 +43,7 @@ export function checkElements(data: ArrayLike<unknown>, datatype: TensorDatatype
 }
 
 function check(value: unknown, path: string, depth = 0): void {
+  if (typeof value === "string" && loneSurrogate.test(value)) throw problem(path, "holds half of a surrogate pair");
   if (typeof value !== "object" || value === null) return checkNumber(value, () => path);
   if (depth > costs.jsonDepth) throw problem(path, `is nested more than ${costs.jsonDepth} deep`);
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
@@ -54,11 +55,12 @@ function check(value: unknown, path: string, depth = 0): void {
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const element: unknown = value[i];
-      if (typeof element === "number" ? !Number.isFinite(element) : typeof element !== "string")
-        check(element, `${path}[${i}]`, depth + 1);
+      if (typeof element !== "number" || !Number.isFinite(element)) check(element, `${path}[${i}]`, depth + 1);
     }
     return;
   }
+  if (value instanceof Map || value instanceof Set)
+    throw problem(path, `is a ${value.constructor.name}, which JSON cannot say; give an object or an array`);
   for (const key of Object.keys(value))
     check((value as Readonly<Record<string, unknown>>)[key], path === "" ? key : `${path}.${key}`, depth + 1);
 }
@@ -77,6 +79,7 @@ function checkNumber(value: unknown, path: () => string): void {
 }
 
 const longestPath = 200;
+const loneSurrogate = /\p{Surrogate}/u;
 
 function problem(path: string, what: string): Problem {
   const where = path === "" ? "The model's result" : `The model's result at ${path.slice(0, longestPath)}`;
