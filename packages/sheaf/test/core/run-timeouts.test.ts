@@ -294,3 +294,25 @@ test("a key stays blocked until the parts of a hung batch, too, have ended", asy
   assert.ok(first > 1, "parts have run");
   assert.equal(atStart[first]![0], 0, JSON.stringify(atStart));
 });
+
+test("a key stays blocked until its hung run has ended, also where a part of the batch is put back", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({
+    concurrency: 4,
+    maxBatchSize: 2,
+    orderKey: () => "key",
+    runTimeoutMs: 10,
+    onBatchError: "bisect",
+  });
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(10);
+  assert.deepEqual(batches(), [[1, 2], [1]]);
+  runs[1]!.context.putBack();
+  await runs[1]!.fail(new Error("429"));
+  await clock.settle();
+  assert.equal(runs.length, 2, "the run that was given up goes on");
+  await runs[0]!.finish();
+  await clock.settle();
+  assert.deepEqual(batches()[2], [1, 2]);
+  await runs[2]!.finish();
+  assert.deepEqual(statuses(calls), ["fulfilled", "fulfilled"]);
+});

@@ -79,5 +79,5 @@ function takeBack<In>(queue: Queue<In>, { calls: batch, group: groupKey, batchId
     const others = duplicates?.claims?.filter((_, i) => duplicates.settlers[i] !== undefined) ?? [];
     queue.tenants!.putBack(to, at, [claim, ...others.filter((other) => other !== undefined)]);
   }
-  queue.order?.putBack(batch, back);
+  queue.order?.putBack(back);
 }

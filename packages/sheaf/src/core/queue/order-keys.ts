@@ -120,10 +120,9 @@ export class OrderKeys<In> {
     order.holder = batch;
   }
 
-  /** The batch did not run: its items that have not settled, by their refs in order, are the first of their keys again. */
-  putBack(batch: Chunk<In>, refs: readonly ItemRef<In>[]): void {
+  /** A batch did not run: its items that have not settled, by their refs in order, are the first of their keys again. */
+  putBack(refs: readonly ItemRef<In>[]): void {
     for (const ref of refs.toReversed()) ref.order?.addFirst(ref);
-    this.release(batch);
   }
 
   /** The run of the batch has ended, with or without its callers. */
