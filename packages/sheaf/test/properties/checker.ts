@@ -62,7 +62,8 @@ export const keyError = new Error("a key function threw");
 export class Checker {
   readonly calls: Call[] = [];
   readonly runs: RunNote[] = [];
-  readonly slotErrors: Map<Item, Error> = new Map();
+  /** Errors in a place of results; an item that runs again may have several. */
+  readonly slotErrors: Map<unknown, Item> = new Map();
   /** Items that a Map of results left out. */
   readonly missing: Set<Item> = new Set();
   /** Items that a run answered before it ended. */
@@ -232,7 +233,8 @@ export class Checker {
     if (reason instanceof BatcherError && !ran.some(({ failedWith }) => failedWith === reason)) {
       return this.#checkCode(call, reason, ran, nowMs);
     }
-    if ([...this.slotErrors].some(([other, error]) => error === reason && isSame(other, item))) return;
+    const ofSlot = this.slotErrors.get(reason);
+    if (ofSlot !== undefined && isSame(ofSlot, item)) return;
     assert.ok(!this.answered.has(item), `item ${item.id} was answered and rejected with ${String(reason)}`);
     if (this.#isTooLateForPause(call, reason)) return;
     const failed = ran.filter(({ failedWith }) => failedWith === reason);

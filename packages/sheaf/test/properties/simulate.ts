@@ -609,7 +609,7 @@ class Simulation {
   #ownResult(item: Item): Result | Error {
     if (this.#random() >= this.#scenario.run.slotErrorRate) return { of: item };
     const error = new Error(`item ${item.id} failed alone`);
-    this.#checker.slotErrors.set(item, error);
+    this.#checker.slotErrors.set(error, item);
     return error;
   }
 
