@@ -16,7 +16,7 @@ import type { Caller } from "../tenants/caller.ts";
  */
 const maxKeyBatchers = 200;
 
-/** New models that one caller, or one key of the upstream, may open in a second. */
+/** New models per second for each caller, or for each upstream key if callers bring their own. */
 const mostOpenedPerS = 100;
 
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */

@@ -9,7 +9,7 @@ export const costs = {
   /** Requests that may wait, of one connection and of all; one more closes its connection. */
   requestsWaiting: 1000,
   requestsWaitingInAll: 10_000,
-  /** Calls that one gRPC connection may have open; its client holds the next one back. */
+  /** Open calls per gRPC connection; the client delays further calls. */
   callsPerConnection: 1000,
   /** Pings of a gRPC connection within a second and between two calls: more come from no client that measures or keeps alive. */
   pingsPerSecond: 1000,
@@ -29,8 +29,8 @@ export const costs = {
   largeBodiesWaiting: 16,
   largeBodiesWaitingInAll: 64,
   /**
-   * After a turn longer than this, the thread is left to other open requests for so many times its length: what was read is also
-   * packed for a worker, and its result unpacked and checked, which takes as long again.
+   * After a turn longer than `shortTurnMs`, no large turn starts for `restAfterTurn` times its length while other requests are open.
+   * Packing the input for a worker, and unpacking and checking the result, take about as long again as reading it.
    */
   shortTurnMs: 10,
   restAfterTurn: 4,

@@ -358,7 +358,7 @@ export class Checker {
     // Calls that wait for room are in no run yet, and cannot be told apart from outside.
     if (item.equal === undefined || !joinsRuns || orders > 0 || onQueueFull === "wait") return;
     for (const run of this.#active) {
-      // A run that was given up is joined no longer, and neither are those that search its items.
+      // Calls do not join a run that was given up, or the runs that search its items.
       const isGivenUp = this.runs.some(
         (some) =>
           (some.batchId === run.batchId || some.batchId === note.batchId) &&

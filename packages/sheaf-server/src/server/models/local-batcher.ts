@@ -34,7 +34,8 @@ export function localBatcher(
     readonly groupKey?: (item: unknown) => unknown;
     readonly weigh?: (item: unknown) => number;
   };
-  const executor = (isApart ? apartExecutor : same)(warmExecutor(definition, settings, maxBatchSize));
+  const warm = warmExecutor(definition, settings, maxBatchSize);
+  const executor = isApart ? apartExecutor(warm) : warm;
   // A result that may be kept may also be shared while its run goes on.
   const keys = { groupKey, weigh, dedupeKey: cache?.keyOf };
   const batcher = createBatcher<unknown, unknown>(tenantedExecutor(executor, found), {
@@ -58,8 +59,6 @@ export function localBatcher(
   });
   return tracedBatcher(batcher);
 }
-
-const same = (executor: Executor<unknown, unknown>): Executor<unknown, unknown> => executor;
 
 /** The definition's executor, which is ready once it is warm. */
 function warmExecutor(

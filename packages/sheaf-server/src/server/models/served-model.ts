@@ -22,7 +22,7 @@ import { Accounts } from "./accounts.ts";
 import { FoundInputs } from "./found-inputs.ts";
 import { Holds } from "./holds.ts";
 import { localBatcher } from "./local-batcher.ts";
-import { Tenanted } from "./tenanted.ts";
+import { senderOf, Tenanted } from "./tenanted.ts";
 import { TurnEnd } from "./turn-end.ts";
 
 /**
@@ -284,8 +284,8 @@ export class ServedModel {
   }
 
   /** An item as its batcher takes it. */
-  #waiting(item: unknown, { caller, signal }: InferOptions): unknown {
-    return this.#isTenanted ? new Tenanted(item, caller, signal) : item;
+  #waiting(item: unknown, options: InferOptions): unknown {
+    return this.#isTenanted ? new Tenanted(item, options.caller, senderOf(options)) : item;
   }
 
   #openBatcher(isApart: boolean): Batcher<unknown, unknown> {
@@ -315,7 +315,7 @@ export class ServedModel {
     readonly call: CallOptions;
     ended(error?: unknown): void;
   } {
-    const sender = options.caller?.tenant ?? options.signal;
+    const sender = senderOf(options);
     const isBad = this.#accounts.isBad(sender);
     const ended = (error?: unknown): void => {
       if (error === undefined) this.#accounts.passed(sender);

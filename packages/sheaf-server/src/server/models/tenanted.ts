@@ -1,6 +1,7 @@
 import { BatcherError, type BatcherOptions, type Executor } from "sheaf";
 import { wrapExecutor } from "sheaf/executors";
 import { apartHandle, describe } from "sheaf/internal";
+import type { InferOptions } from "../../http/call-options.ts";
 import { isOfStrangers } from "../../problems/problem.ts";
 import { whileRunning, type Caller } from "../../tenants/caller.ts";
 import type { Tenant } from "../../tenants/tenants.ts";
@@ -9,15 +10,18 @@ import type { Tenant } from "../../tenants/tenants.ts";
 export class Tenanted {
   readonly item: unknown;
   readonly caller: Caller | undefined;
-  /** Whose it is: its tenant, else its connection; undefined where neither is known. */
   readonly sender: object | undefined;
 
-  constructor(item: unknown, caller: Caller | undefined, connection: object | undefined) {
+  constructor(item: unknown, caller: Caller | undefined, sender: object | undefined) {
     this.item = item;
     this.caller = caller;
-    this.sender = caller?.tenant ?? connection;
+    this.sender = sender;
   }
 }
+
+/** Who is charged for an item: its tenant, else its connection, which its signal stands for; undefined if neither is known. */
+export const senderOf = ({ caller, signal }: Pick<InferOptions, "caller" | "signal">): object | undefined =>
+  caller?.tenant ?? signal;
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
 
@@ -44,7 +48,7 @@ export const turnKeys: Required<Pick<Keys, "fairKey" | "shareOf">> = {
   shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
 };
 
-/** An executor of items, for items with their tenants. `found` gets those that were found to have broken their run. */
+/** Adapts an executor of plain items to `Tenanted` ones. `found` is called with each item that broke its run. */
 export const tenantedExecutor = (
   inner: Executor<unknown, unknown>,
   found: (held: Tenanted, error: unknown) => void,

@@ -14,7 +14,7 @@ import type { RunTimeouts, Timed } from "./run-timeouts.ts";
 interface Part {
   /** Of its items in the batch. */
   readonly indices: readonly number[];
-  /** The parts of a run that failed; `open`: those that have not passed. If it is the only one, the fault is in here. */
+  /** Shared by the parts of a failed run. `open` counts those that have not passed: the last one must hold the fault. */
   readonly division?: { open: number } | undefined;
   /** It may take as long as any run. */
   readonly hasFullTime?: boolean | undefined;
@@ -30,9 +30,9 @@ const leastLimitMs = 100;
  * testing by binary splitting), so the default bound finds at least 4 exactly. Where nothing passes and two items fail alike,
  * each alone, the failure is the run's. Items left then, or when the runs are spent, get the batch's error.
  *
- * After a run that ended its worker or never ended, parts run apart, where the executor can. Each part that fails then costs the start
- * of a worker, for which the others wait: so √n parts run first, those that fail go on item by item once all have run, and
- * an item that is known to be bad runs last.
+ * After a run that ended its worker or never ended, parts run apart, where the executor can. Each part that fails then costs a worker
+ * start, and the other parts wait for it. So the batch is split into √n parts; the items of failed parts run one by one after all parts
+ * have run, and an item that is known to be bad runs last.
  */
 class Search<In, Out> {
   readonly #run: Run<In>;
@@ -90,7 +90,7 @@ class Search<In, Out> {
   async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
     await this.#how.takeTurn(run, this.#isLost);
-    // First: a clock may make callers leave.
+    // Read the clock before checking who is left: a caller's clock may abort calls.
     const nowMs = this.#how.settings.clock.now();
     const alive = this.#alive(waiting);
     if (alive.length === 0) {
@@ -178,7 +178,7 @@ class Search<In, Out> {
     return !this.#hasPassed && second !== undefined && isAlike(first!.error, second.error);
   }
 
-  /** Whom it may concern learns what was found: not where nothing passed, unless the batch was one item that was lost with its worker. */
+  /** Reports the bad items. If nothing passed, only a batch of one that was lost with its worker is reported. */
   #tell(): void {
     if (!this.#hasPassed && !(this.#isLost && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
@@ -251,7 +251,7 @@ class PartRun<In> extends BaseRunHandle implements Timed {
     return !this.abandoned && super.deliver(index, result);
   }
 
-  /** The parts that come after it are not its to put back. */
+  /** Once given up, it must not put back the parts that run after it. */
   override putBack(): void {
     if (!this.abandoned) super.putBack();
   }

@@ -336,14 +336,15 @@ export class Launcher<In, Out> {
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   tryGroup(group: Group<In>, nowMs: number): number {
     const { seat } = this.#throttle;
-    return this.#tryLanes(group, nowMs, seat !== undefined && this.#isBulkDue(group, seat, nowMs), true);
+    const dropped = this.#dispatcher.freeSlots > 0 && this.#decisions.shed(group, nowMs);
+    const onlyBulk = seat !== undefined && this.#isBulkDue(group, seat, nowMs);
+    return this.#tryLanes(group, nowMs, dropped, onlyBulk, true);
   }
 
-  /** `mayTurn`: where order keys block what may go, the other lanes are tried. */
-  #tryLanes(group: Group<In>, nowMs: number, onlyBulk: boolean, mayTurn: boolean): number {
+  /** `mayTurn`: if order keys block everything that `onlyBulk` allows, the other lanes are tried. */
+  #tryLanes(group: Group<In>, nowMs: number, dropped: boolean, onlyBulk: boolean, mayTurn: boolean): number {
     const { freeSlots } = this.#dispatcher;
     const isAhead = freeSlots <= 0;
-    const dropped = !isAhead && this.#decisions.shed(group, nowMs);
     const costs = this.#decisions.costs(nowMs, freeSlots);
     const { seat } = this.#throttle;
     const isBulk = onlyBulk || group.firstLane === 2;
@@ -354,7 +355,7 @@ export class Launcher<In, Out> {
     const preview = this.#next.preview(group, nowMs, costs);
     if (preview.waiting === 0) {
       const isBounded = onlyBulk || fill !== undefined;
-      return mayTurn && isBounded ? this.#tryLanes(group, nowMs, !onlyBulk, false) : Infinity;
+      return mayTurn && isBounded ? this.#tryLanes(group, nowMs, dropped, !onlyBulk, false) : Infinity;
     }
     const { pacedUntilMs } = this;
     // A backlog of bulk paces no live call.

@@ -402,7 +402,7 @@ export class Dispatcher<In, Out> {
     this.releaseKeys(run);
   }
 
-  /** Frees the order keys of a batch once nothing of it runs any more. */
+  /** Frees a batch's order keys when its last run has ended. */
   releaseKeys(run: Run<In>): void {
     const { isOver, elder, partsLeft, calls } = run.heir ?? run;
     if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(calls);

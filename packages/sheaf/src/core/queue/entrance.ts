@@ -94,7 +94,7 @@ export class Entrance<In, Out> {
       throw error;
     }
     const room = this.#admission.roomOf(terms.lane);
-    // First: it may call the key functions of those that wait, and these may make this caller leave.
+    // Call waiting callers' key functions before checking the signal: they may abort this call.
     this.#admission.lineOf(room, arrival.orderKey);
     this.#admission.checkOpen(1, terms.signal);
     try {

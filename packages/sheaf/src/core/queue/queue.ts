@@ -27,7 +27,7 @@ export class Queue<In> {
   maxSize: number;
   /** Counts every change of what waits, and where. */
   version = 0;
-  /** Bulk items so far, and those that have been taken. */
+  /** Bulk items that have arrived, and those that have been taken. */
   bulkArrived = 0;
   bulkTaken = 0;
   /** Items refused for want of room or time. */
