@@ -5,7 +5,7 @@ import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf
 import { canonicalJson } from "sheaf/internal";
 import type { ModelCache } from "../cache/model-cache.ts";
 import { forBatcher, type InferOptions } from "../http/call-options.ts";
-import type { Settings } from "../settings/settings.ts";
+import { runTimeoutOf, type Settings } from "../settings/settings.ts";
 import { hasTenants } from "../tenants/callers.ts";
 import { whileRunning, type Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
@@ -57,7 +57,7 @@ export class KeyBatcher {
         maxQueueSize: settings.queueMaxSize,
         concurrency: settings.upstreamConcurrency,
         timeoutMs: settings.requestTimeoutMs,
-        runTimeoutMs: settings.runTimeoutMs,
+        runTimeoutMs: runTimeoutOf(settings),
         policy: strategies[settings.schedulerStrategy].policy(settings),
         overloadOrder: "newest",
         ...(hasTenants(settings) && {

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { callerOf } from "../http/check-callers.ts";
 import { clientClosedRequest, Problem } from "../problems/problem.ts";
-import type { Settings } from "../settings/settings.ts";
+import { runTimeoutOf, type Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { namedByConnection, upstreamUrl, withoutCaller } from "./target.ts";
 import { unreachable } from "./upstream.ts";
@@ -29,8 +29,8 @@ export async function passThrough(
     maxRetriesOn503: 0,
     undici: {
       connections: null,
-      headersTimeout: settings.runTimeoutMs,
-      bodyTimeout: settings.runTimeoutMs,
+      headersTimeout: runTimeoutOf(settings),
+      bodyTimeout: runTimeoutOf(settings),
     } as object,
   });
   app.removeAllContentTypeParsers();
@@ -73,10 +73,13 @@ function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> 
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)));
 }
 
-function problemOfLoss(error: Error, { raw }: FastifyRequest, { runTimeoutMs }: Settings): Problem {
+function problemOfLoss(error: Error, { raw }: FastifyRequest, settings: Settings): Problem {
   if (raw.socket.destroyed) return clientClosedRequest();
   if ((error.cause as { code?: unknown } | undefined)?.code === "UND_ERR_HEADERS_TIMEOUT")
-    return new Problem("RUN_TIMEOUT", `The upstream did not answer within ${runTimeoutMs} ms (RUN_TIMEOUT_MS).`);
+    return new Problem(
+      "RUN_TIMEOUT",
+      `The upstream did not answer within ${runTimeoutOf(settings)} ms (RUN_TIMEOUT_MS).`,
+    );
   return unreachable(error);
 }
 

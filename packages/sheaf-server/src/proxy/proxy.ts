@@ -12,7 +12,7 @@ import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { healthRoutes } from "../http/health.ts";
 import { metricsPath, metricsRoute } from "../http/metrics.ts";
-import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../settings/settings.ts";
+import { defaultSettings, proxyDefaults, runTimeoutOf, settingsTable, type Settings } from "../settings/settings.ts";
 import { packageVersion } from "../shared/version.ts";
 import { checkCallers } from "../http/check-callers.ts";
 import { readInTurns } from "../http/thread-turns.ts";
@@ -70,7 +70,7 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
   const settings = { ...defaultSettings, ...proxyDefaults, ...given };
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
-  const app = openApp(settings, Math.max(settings.requestTimeoutMs, settings.runTimeoutMs));
+  const app = openApp(settings, Math.max(settings.requestTimeoutMs, runTimeoutOf(settings)));
   const keyBatchers = new KeyBatchers(settings);
   const callers = new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());

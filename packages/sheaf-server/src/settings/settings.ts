@@ -169,7 +169,14 @@ const rows = {
       longestMs,
       "Maximum time a request waits for its result; a caller may set a shorter one.",
     ),
-    runTimeoutMs: perModel(integer(60_000, 1, longestMs, "Maximum run time of a batch; a longer one is abandoned.")),
+    runTimeoutMs: perModel(
+      integer(
+        undefined,
+        1,
+        longestMs,
+        "Maximum run time of a batch; a longer one is abandoned. Default: half of REQUEST_TIMEOUT_MS; 60000 for sheaf proxy.",
+      ),
+    ),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Maximum size of a request body, in bytes."),
     maxReplyBytes: integer(
       67_108_864,
@@ -351,12 +358,21 @@ export const defaultSettings: Settings = Object.fromEntries(
 /** The `maxBatchSize` of a model that names no other. */
 export const defaultBatchSize: number = 32;
 
+/**
+ * The longest run of a model. By default a batch that hangs is given up while there is time to run its other items again before
+ * their callers' deadlines.
+ */
+export const runTimeoutOf = ({ requestTimeoutMs, runTimeoutMs = Math.ceil(requestTimeoutMs / 2) }: Settings): number =>
+  runTimeoutMs;
+
 /** Where `sheaf proxy` starts from other values: a gateway is there to save requests, so it waits for full ones. */
 export const proxyDefaults: Partial<Settings> = {
   schedulerStrategy: "fifo",
   maxBatchSize: 100,
   maxWaitMs: 20,
   queueMaxSize: 10_000,
+  // Slow completions pass through.
+  runTimeoutMs: 60_000,
 };
 
 /** Rows of one heading. */

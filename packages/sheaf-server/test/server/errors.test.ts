@@ -243,11 +243,13 @@ test("a deadline by header gets 504, and the item is not run", async (t) => {
   assert.equal((await first).status, 200);
 });
 
-test("a run past RUN_TIMEOUT_MS gets 504", async (t) => {
-  const model = gated();
-  t.after(() => model.release());
-  const server = await serving(t, [model], { runTimeoutMs: 20 });
-  assertProblem(await server.post("/infer", [0, 0, 0]), { status: 504, code: "RUN_TIMEOUT", message: /20 ms/ });
+test("a run past RUN_TIMEOUT_MS, by default half of the request's time, gets 504", async (t) => {
+  for (const settings of [{ runTimeoutMs: 200 }, { requestTimeoutMs: 400 }]) {
+    const model = gated();
+    t.after(() => model.release());
+    const server = await serving(t, [model], settings);
+    assertProblem(await server.post("/infer", [0, 0, 0]), { status: 504, code: "RUN_TIMEOUT", message: /200 ms/ });
+  }
 });
 
 test("a model that throws gets 500 with its message, and the server serves on", async (t) => {

@@ -4,7 +4,7 @@ import { emptyStats, sumOfCounts } from "../../shared/stats-sum.ts";
 import { orAborted } from "../../shared/or-aborted.ts";
 import { messageOf } from "../../problems/problem.ts";
 import { roleOf } from "../../settings/role.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";
 import type { ModelState, ServedModel } from "./served-model.ts";
 
@@ -291,4 +291,4 @@ const tooLong = ({ loadTimeoutMs }: Settings): Error =>
   );
 
 /** Within which every request that a model has taken is answered. */
-const longestAnswerMs = ({ requestTimeoutMs, runTimeoutMs }: Settings): number => requestTimeoutMs + runTimeoutMs;
+export const longestAnswerMs = (settings: Settings): number => settings.requestTimeoutMs + runTimeoutOf(settings);

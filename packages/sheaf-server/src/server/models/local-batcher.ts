@@ -3,7 +3,7 @@ import { executorOf, wrapExecutor } from "sheaf/executors";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import { tracedBatcher } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
-import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
+import { defaultBatchSize, runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { hasTenants } from "../../tenants/callers.ts";
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
@@ -46,7 +46,7 @@ export function localBatcher(
     timeoutMs: settings.requestTimeoutMs,
     // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
     refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
-    runTimeoutMs: settings.runTimeoutMs,
+    runTimeoutMs: runTimeoutOf(settings),
     onBatchError: definition.onBatchError ?? "bisect",
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings.schedulerStrategy),

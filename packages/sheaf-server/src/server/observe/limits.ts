@@ -3,14 +3,14 @@ import { batchSizeLimit } from "../../dashboard/ticks.ts";
 import { uncachedReason } from "../models/uncached-reason.ts";
 import { strategies } from "../../shared/strategies.ts";
 import type { ServedModel } from "../models/served-model.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { roleOf } from "../../settings/role.ts";
 
 /** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
 export function limitsOf(model: ServedModel): Limit[] {
   const { settings, maxBatchSize, workers, definition } = model;
   const { device } = definition;
-  const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
+  const { queueMaxSize, requestTimeoutMs } = settings;
 
   const batching = [
     { label: "Policy", value: policyInWords(settings) },
@@ -21,7 +21,7 @@ export function limitsOf(model: ServedModel): Limit[] {
     ...(roleOf(settings) === "gateway" ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
     { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
     { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
-    { label: "Run", value: `within ${inWords(runTimeoutMs)}` },
+    { label: "Run", value: `within ${inWords(runTimeoutOf(settings))}` },
     ...(settings.cacheMaxBytes === 0 ? [] : [{ label: "Equal inputs", value: cacheInWords(model) }]),
     ...(workers === undefined ? [] : [{ label: "Workers", value: `${workers.slots} × ${settings.workerIsolation}` }]),
     ...(device === undefined ? [] : [{ label: "Device", value: device }]),

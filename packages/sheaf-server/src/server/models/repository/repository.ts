@@ -3,7 +3,7 @@ import { Problem, messageOf } from "../../../problems/problem.ts";
 import { modelOutput } from "../../../observe/log.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import type { ModelEntry } from "../../../settings/config.ts";
-import type { Deployment, ModelSource } from "../deployment.ts";
+import { longestAnswerMs, type Deployment, type ModelSource } from "../deployment.ts";
 import { fileSource } from "../file-source.ts";
 import type { Models } from "../models.ts";
 import { findModel, modelsIn, type FolderVersion } from "./folder.ts";
@@ -90,8 +90,7 @@ export class FolderRepository {
     }
     if (deployment !== undefined) {
       this.#deployments.delete(name);
-      const { requestTimeoutMs, runTimeoutMs } = this.#settings;
-      const left = this.#models.remove(deployment, requestTimeoutMs + runTimeoutMs);
+      const left = this.#models.remove(deployment, longestAnswerMs(this.#settings));
       this.#leaving.set(name, left);
       const end = (): void => void (this.#leaving.get(name) === left && this.#leaving.delete(name));
       left.then(end, end);
