@@ -29,6 +29,11 @@ export interface InferOptions extends CallOptions {
    * @default none: callers are not told apart
    */
   readonly caller?: Caller | undefined;
+  /**
+   * Who is charged for its items, where no tenant is.
+   * @default its connection, which its signal stands for
+   */
+  readonly sender?: object | string | undefined;
 }
 
 /** As the imitated services write it. */

@@ -2,7 +2,6 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { Batcher } from "sheaf";
-import { wrapBatcher } from "sheaf/internal";
 import { openTelemetry } from "sheaf/metrics";
 import type { SpanLike, TraceLike } from "sheaf/internal/metrics";
 
@@ -109,22 +108,19 @@ export function traceRequests(app: FastifyInstance): void {
   });
 }
 
-/**
- * A batcher whose items go through the queue of a fleet, each with the active span as its tag where tracing is on; else
- * with the client's own trace context.
- */
-export function queueBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, Out> {
+/** The trace context of an item that goes through the queue of a fleet: the active span where tracing is on, else its client's own. */
+export function queueTraces(): (own: unknown) => string | undefined {
   const api = registeredApi();
-  if (api === undefined) return batcher;
+  if (api === undefined) return textOf;
   const { context, propagation } = api;
-  return wrapBatcher<In, In, Out>(batcher, {
-    options: (options) => {
-      const carrier: { traceparent?: string } = {};
-      propagation.inject(context.active(), carrier);
-      return { ...options, tag: carrier.traceparent ?? options?.tag };
-    },
-  });
+  return (own) => {
+    const carrier: { traceparent?: string } = {};
+    propagation.inject(context.active(), carrier);
+    return carrier.traceparent ?? textOf(own);
+  };
 }
+
+const textOf = (tag: unknown): string | undefined => (typeof tag === "string" ? tag : undefined);
 
 /** Runs an item of a queue; where tracing is on and it came with a trace context, under a span `NAME item` below that. */
 export type ContinueTrace = <T>(traceparent: unknown, run: () => Promise<T>) => Promise<T>;

@@ -85,7 +85,8 @@ export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Pr
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
-  if (error instanceof Error && isOfStrangers.has(error))
+  // Of a run that had items of several senders: the words may be those of another's input.
+  if (error instanceof Error && "isOfStrangers" in error)
     return spared("MODEL_ERROR", "The model failed during", error);
   const message = error instanceof Error ? typedMessage(error) : describe(error);
   // Each item of a batch gets it.
@@ -114,9 +115,6 @@ function problemOfCrash(error: BatcherError): Problem | undefined {
     return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs ?? hungRetryMs), cause: error });
   return items === 1 ? undefined : spared(error.code, "A worker ended during", error);
 }
-
-/** Errors of runs that had items of several senders: the words may be those of another's input. */
-export const isOfStrangers = new WeakSet<Error>();
 
 /** Only the log has the words. */
 const spared = (code: ProblemCode, what: string, error: Error): Problem =>

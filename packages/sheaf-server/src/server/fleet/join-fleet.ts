@@ -1,6 +1,8 @@
+import type { CallOptions } from "sheaf";
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { binaryCodec, type Codec } from "sheaf/internal/nats";
-import { queueBatcher } from "../../observe/tracing.ts";
+import { forBatcher, type InferOptions } from "../../http/call-options.ts";
+import { queueTraces } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
@@ -9,13 +11,14 @@ import { refuseLate } from "../models/local-batcher.ts";
 import { Models } from "../models/models.ts";
 import { cacheOpener } from "../models/open-cache.ts";
 import { batchSizeOf, ServedModel } from "../models/served-model.ts";
-import { turnKeys, type Tenanted } from "../models/tenanted.ts";
+import { senderOf, turnKeys, type Tenanted } from "../models/tenanted.ts";
 import { announcedModels } from "./announced-model.ts";
 import { masked } from "../../shared/masked.ts";
 import { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { GatewayPart } from "./gateway-part.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
+import { tagOf } from "./sender-tag.ts";
 import { hasTenants } from "../../tenants/callers.ts";
 import { WorkerPart } from "./worker-part.ts";
 
@@ -42,6 +45,7 @@ export function joinFleet(
   const isTenanted = hasTenants(settings);
   const connection = new FleetConnection(settings, log);
   const openCache = cacheOpener(settings);
+  const traceOf = queueTraces();
 
   const openWorker = (definition: ModelDefinition, own: Settings): ServedModel => {
     const model = new ServedModel(definition, own);
@@ -61,7 +65,11 @@ export function joinFleet(
       name,
     });
     const cache = openCache(definition, own, () => frontEnd.workers()[0]?.route);
-    const model = new ServedModel(definition, own, { batcher: queueBatcher(frontEnd), isTenanted, cache, local });
+    const callOf = (options: InferOptions): CallOptions => ({
+      ...forBatcher(options),
+      tag: tagOf(senderOf(options), traceOf(options.tag)),
+    });
+    const model = new ServedModel(definition, own, { batcher: frontEnd, isTenanted, callOf, cache, local });
     model.join(new GatewayPart(frontEnd, connection));
     return model;
   };

@@ -3,9 +3,9 @@ import type { NatsQueueOptions, WorkerBatcher } from "sheaf/internal/nats";
 import { continuedTraces } from "../../observe/tracing.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ServedModel } from "../models/served-model.ts";
-import { Tenanted } from "../models/tenanted.ts";
 import type { FleetConnection } from "./connection.ts";
 import { descriptionOf } from "./queue.ts";
+import { partsOf } from "./sender-tag.ts";
 
 /** The worker's part of a model: it runs items of the queue from when the model is ready until it closes. */
 export class WorkerPart implements FleetPart {
@@ -34,9 +34,10 @@ export class WorkerPart implements FleetPart {
     return this.#connection.unavailableReason ?? this.worker.unavailableReason;
   }
 
-  /** The model's batcher for items of the queue: each continues the trace that came with it. */
+  /** The model's batcher for items of the queue: each continues the trace that came with it, and is charged to its sender. */
   #batcher(): WorkerBatcher<unknown, unknown> {
-    const { batcher, foundInputs, name } = this.#model;
+    const model = this.#model;
+    const { batcher, name } = model;
     const { capacity, subscribe } = batcher;
     const continueTrace = continuedTraces(name);
     return {
@@ -49,12 +50,12 @@ export class WorkerPart implements FleetPart {
         await batcher.ready();
         await this.#connection.opened;
       },
-      detailed: (item, options = {}) =>
-        continueTrace(options.tag, () => {
-          const refusal = foundInputs?.refusal(item);
-          if (refusal !== undefined) return Promise.reject(refusal);
-          return batcher.detailed(new Tenanted(item, undefined, undefined), options);
-        }),
+      detailed: (item, options = {}) => {
+        const { sender, traceparent } = partsOf(options.tag);
+        return continueTrace(traceparent, () =>
+          model.runItem(item, { ...options, tag: traceparent, sender: sender ?? {} }),
+        );
+      },
     };
   }
 }

@@ -5,6 +5,9 @@ const latest = 16;
 /** Good ones that a sender is given in advance: two broken ones alone prove little. */
 const credit = 7;
 
+/** Senders whose items broke runs, at most; then the one whose last one did longest ago is forgotten. */
+const mostKept = 1000;
+
 /** What the items of a sender have done to runs of a model, the latest first. */
 interface Account {
   items: number;
@@ -16,32 +19,28 @@ interface Account {
  * who shared its batch. Nothing is kept of others.
  */
 export class Accounts {
-  readonly #bySender: WeakMap<object, Account> = new WeakMap();
-  #isEmpty = true;
+  readonly #bySender: Map<unknown, Account> = new Map();
 
   /** Whether more than a quarter of its latest items broke a run. */
-  isBad(sender: object | undefined): boolean {
-    const account = this.#of(sender);
+  isBad(sender: unknown): boolean {
+    const account = this.#bySender.get(sender);
     return account !== undefined && account.broken > mostBroken * account.items;
   }
 
   /** One of its items had a result. */
-  passed(sender: object | undefined): void {
-    const account = this.#of(sender);
+  passed(sender: unknown): void {
+    const account = this.#bySender.get(sender);
     if (account !== undefined) count(account, 0);
   }
 
   /** One of its items broke a run. */
-  broke(sender: object | undefined): void {
+  broke(sender: unknown): void {
     if (sender === undefined) return;
-    this.#isEmpty = false;
-    let account = this.#bySender.get(sender);
-    if (account === undefined) this.#bySender.set(sender, (account = { items: credit, broken: 0 }));
+    const account = this.#bySender.get(sender) ?? { items: credit, broken: 0 };
     count(account, 1);
-  }
-
-  #of(sender: object | undefined): Account | undefined {
-    return this.#isEmpty || sender === undefined ? undefined : this.#bySender.get(sender);
+    this.#bySender.delete(sender);
+    this.#bySender.set(sender, account);
+    if (this.#bySender.size > mostKept) this.#bySender.delete(this.#bySender.keys().next().value);
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type BatchRecord,
   type BatcherStats,
   type CallOptions,
+  type DetailedResult,
   type Executor,
 } from "sheaf";
 import { checkRoom } from "sheaf/internal";
@@ -49,6 +50,11 @@ interface ServedParts {
    */
   readonly isTenanted?: boolean | undefined;
   /**
+   * With `batcher`, the options of a request for it.
+   * @default the request's own
+   */
+  readonly callOf?: ((options: InferOptions) => CallOptions) | undefined;
+  /**
    * With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet.
    * @default none
    */
@@ -78,6 +84,7 @@ export class ServedModel {
   #apart: Batcher<unknown, unknown> | undefined;
   readonly #workers: WorkerExecutor<never, unknown> | undefined;
   readonly #isTenanted: boolean;
+  readonly #callOf: (options: InferOptions) => CallOptions;
   #fleet: FleetPart | undefined;
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
@@ -100,6 +107,7 @@ export class ServedModel {
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
     }
     this.#isTenanted = batcher === undefined || parts.isTenanted === true;
+    this.#callOf = parts.callOf ?? forBatcher;
     this.batcher = batcher ?? this.#openBatcher(false);
     if (batcher !== undefined) this.#count(batcher);
     this.#workers?.onInstance(() => (this.#isReady = false));
@@ -232,14 +240,20 @@ export class ServedModel {
   }
 
   async #run(item: unknown, options: InferOptions): Promise<Served> {
+    const served = await this.runItem(item, options);
+    if (this.#hasMore) await this.#turnEnd.reached();
+    checkResult(served.value, this.definition.output);
+    return served;
+  }
+
+  /** One item, whose result is not looked at: a worker of a fleet leaves that to the gateway. */
+  async runItem(item: unknown, options: InferOptions): Promise<DetailedResult<unknown>> {
     const refusal = this.#foundInputs?.refusal(item);
     if (refusal !== undefined) throw refusal;
     const { batcher, call, ended } = this.#wayOf(options);
     try {
       const served = await withoutStack(() => batcher.detailed(this.#waiting(item, options), call));
       ended();
-      if (this.#hasMore) await this.#turnEnd.reached();
-      checkResult(served.value, this.definition.output);
       return served;
     } catch (error) {
       ended(error);
@@ -319,11 +333,12 @@ export class ServedModel {
     const isBad = this.#accounts.isBad(sender);
     const ended = (error?: unknown): void => {
       if (error === undefined) this.#accounts.passed(sender);
-      else if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+      // A worker of a fleet gives the item back.
+      else if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff += this.#fleet?.worker ? 0 : 1;
       // Alone in its batch it is not searched for.
       else if (isBad && !(error instanceof BatcherError)) this.#accounts.broke(sender);
     };
-    if (!isBad) return { batcher: this.batcher, call: forBatcher(options), ended };
+    if (!isBad) return { batcher: this.batcher, call: this.#callOf(options), ended };
     if ((this.definition.run as Partial<Executor<unknown, unknown>>).runsApart === true) {
       this.#apart ??= this.#openBatcher(true);
       return { batcher: this.#apart, call: forBatcher(options), ended };

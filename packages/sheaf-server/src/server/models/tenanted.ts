@@ -2,7 +2,6 @@ import { BatcherError, type BatcherOptions, type Executor } from "sheaf";
 import { wrapExecutor } from "sheaf/executors";
 import { apartHandle, describe } from "sheaf/internal";
 import type { InferOptions } from "../../http/call-options.ts";
-import { isOfStrangers } from "../../problems/problem.ts";
 import { whileRunning, type Caller } from "../../tenants/caller.ts";
 import type { Tenant } from "../../tenants/tenants.ts";
 
@@ -10,18 +9,22 @@ import type { Tenant } from "../../tenants/tenants.ts";
 export class Tenanted {
   readonly item: unknown;
   readonly caller: Caller | undefined;
-  readonly sender: object | undefined;
+  readonly sender: unknown;
 
-  constructor(item: unknown, caller: Caller | undefined, sender: object | undefined) {
+  constructor(item: unknown, caller: Caller | undefined, sender: unknown) {
     this.item = item;
     this.caller = caller;
     this.sender = sender;
   }
 }
 
-/** Who is charged for an item: its tenant, else its connection, which its signal stands for; undefined if neither is known. */
-export const senderOf = ({ caller, signal }: Pick<InferOptions, "caller" | "signal">): object | undefined =>
-  caller?.tenant ?? signal;
+/** Who is charged for an item: its tenant, else its connection; undefined if neither is known. */
+export const senderOf = ({
+  caller,
+  sender,
+  signal,
+}: Pick<InferOptions, "caller" | "sender" | "signal">): object | string | undefined =>
+  caller?.tenant ?? sender ?? signal;
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
 
@@ -69,14 +72,14 @@ export const tenantedExecutor = (
     },
   });
 
-/** Notes that the error of a run is not its items' own. */
+/** Notes that the error of a run is not its items' own, as a property: a worker's error takes it to the gateways of its fleet. */
 async function ofStrangers<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (thrown) {
-    const error = thrown instanceof Error ? thrown : new Error(describe(thrown));
-    if (!(error instanceof BatcherError)) isOfStrangers.add(error);
-    throw error;
+    if (thrown instanceof BatcherError) throw thrown;
+    const error = thrown instanceof Error && Object.isExtensible(thrown) ? thrown : new Error(describe(thrown));
+    throw Object.assign(error, { isOfStrangers: true });
   }
 }
 

@@ -30,7 +30,7 @@ export interface InferContext {
   readonly requests: RequestMetrics;
 }
 
-type Call = Pick<ServerUnaryCall<Buffer, object>, "metadata" | "getDeadline">;
+type Call = Pick<ServerUnaryCall<Buffer, object>, "metadata" | "getDeadline" | "getPeer">;
 type Headers = Record<string, string>;
 
 /** The methods that run a model. */
@@ -227,6 +227,8 @@ const optionsFor =
     const options = {
       ...optionsOf(headers, signal, settings, (header) => `metadata ${header.toLowerCase()}`),
       ...(caller !== undefined && { caller }),
+      // Each call has a signal of its own.
+      sender: call.getPeer(),
     };
     const leftMs = Number(call.getDeadline()) - Date.now();
     return leftMs < options.timeoutMs ? { ...options, timeoutMs: Math.max(1, leftMs) } : options;

@@ -1,0 +1,27 @@
+import { createHash, randomUUID } from "node:crypto";
+import { Tenant } from "../../tenants/tenants.ts";
+
+const tokens = new WeakMap<object, string>();
+
+/** A tenant's is the same at every gateway; a connection's is its own. */
+function tokenOf(sender: object): string {
+  let token = tokens.get(sender);
+  if (token === undefined) {
+    token = sender instanceof Tenant ? createHash("sha256").update(sender.name).digest("base64url") : randomUUID();
+    tokens.set(sender, token);
+  }
+  return token;
+}
+
+/** The tag with which an item goes through the queue: a token of its sender, and its trace context. */
+export const tagOf = (sender: object | string = "", traceparent: string = ""): string =>
+  `${typeof sender === "string" ? sender : tokenOf(sender)} ${traceparent}`;
+
+/** The parts of a tag. A front end that is no gateway sends a trace context or nothing. */
+export function partsOf(tag: unknown): {
+  readonly sender: string | undefined;
+  readonly traceparent: string | undefined;
+} {
+  const [traceparent, sender] = (typeof tag === "string" ? tag : "").split(" ", 2).reverse();
+  return { sender: sender || undefined, traceparent: traceparent || undefined };
+}
