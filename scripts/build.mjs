@@ -13,9 +13,8 @@ for (const name of ["sheaf", "sheaf-server"]) {
 commonJs("packages/sheaf");
 if (tests) {
   compile("packages/sheaf/tsconfig.core.json");
-  // The pages run as they are written; their types are checked.
+  // The page runs as it is written; its types are checked.
   compile("packages/sheaf-server/tsconfig.page.json");
-  compile("scripts/playground");
 }
 
 /**

@@ -1,12 +1,10 @@
-// `npm run site [-- --base /sheaf/] [-- --serve]`: builds the packages, whose types the site shows, the playground, and the site
-// into scripts/site/dist. It needs a network only for `npm ci` in scripts/site/, which it runs where that is missing or older than the lockfile.
+// `npm run site [-- --base /sheaf/] [-- --serve]`: builds the site into scripts/site/dist. It needs a network only for `npm ci` in scripts/site/, which it runs where that is missing or older than the lockfile.
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 
 const changedAt = (path) => statSync(`${root}/scripts/site/${path}`, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-await import("./playground.mjs");
 if (changedAt("node_modules/.package-lock.json") < changedAt("package-lock.json"))
   run("npm", ["ci"], `${root}/scripts/site`);
 run(process.execPath, ["scripts/site/build.mjs", ...process.argv.slice(2)], root);

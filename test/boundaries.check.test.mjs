@@ -13,7 +13,6 @@ const sources = ["sheaf", "sheaf-server"]
 const tools = ["bench", "scripts", "test"]
   .flatMap((folder) => filesBelow(folder, ".mjs"))
   .filter((file) => !file.includes("/node_modules/"))
-  .concat(filesBelow("scripts/playground/src", ".js"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
 const entries = entryPoints("sheaf").map(({ specifier }) => specifier);
 

@@ -3,15 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
-import { anchors, links, sections } from "../scripts/lib/markdown.mjs";
-import { publicExports } from "../scripts/lib/public-exports.mjs";
-import { llmsFull, llmsIndex } from "../scripts/site/lib/llms.mjs";
-import { playground, summaryOf } from "../scripts/site/lib/navigation.mjs";
+import { anchors, links } from "../scripts/lib/markdown.mjs";
 import { repository, routeOf, targetOf } from "../scripts/site/lib/pages.mjs";
 import { rewritten } from "../scripts/site/lib/rewrite.mjs";
 import { fileOf, siteOf } from "../scripts/site/lib/site.mjs";
 
-const site = await siteOf();
+const site = siteOf();
 const pageAt = new Map(site.pages.map((page) => [`/${page.route}`, page]));
 const source = "docs/guide/made-up.md";
 
@@ -27,10 +24,9 @@ test("every document is a page, but for those of packages, deploy, bench and tes
   assert.equal(pageAt.size, site.pages.length, "two pages have one address");
 });
 
-test("every page has a title, a sentence that says what it is about, and the place to edit it", () => {
-  for (const { route, title, summary, edit } of site.pages) {
+test("every page has a title and the place to edit it", () => {
+  for (const { route, title, edit } of site.pages) {
     assert.ok(title.length > 1, route);
-    assert.match(summary, /^\S.*[.?!]$/, route);
     assert.ok(edit.startsWith(`${repository}/edit/main/`), route);
   }
 });
@@ -47,7 +43,6 @@ test("every link of every page to another leads to a page, and to a heading of i
 
 function isDead(target, from) {
   const [path, anchor] = target.split("#");
-  if (path === playground.link) return false; // made by npm run playground
   const page = pageAt.get(path === "" ? from : path);
   if (page === undefined) return !site.files.some((file) => file === `docs${path}`);
   return anchor !== undefined && !anchors(page.markdown).includes(anchor);
@@ -59,7 +54,7 @@ test("every page but the first stands in a sidebar, and every link of bar and si
     groups.flatMap(({ items }) => items.map(({ link }) => link)),
   );
   assert.deepEqual([...pageAt.keys()].filter((route) => route !== "/index.md" && !listed.includes(route)), []); // prettier-ignore
-  const folders = nav.map(({ link }) => link).filter((link) => link !== playground.link);
+  const folders = nav.map(({ link }) => link);
   const all = [...listed, ...folders.map((folder) => `${folder}index.md`)];
   assert.deepEqual(all.filter((link) => !pageAt.has(link)), []); // prettier-ignore
 });
@@ -112,77 +107,9 @@ test("links, pictures, comments and outputs are rewritten, code is not", () => {
   assert.deepEqual(page.files, ["docs/reports/mlp.html", "docs/reports/slo/goodput.svg"]);
 });
 
-test("a page's summary is its first sentence, or two short ones, from a paragraph and not from a list", () => {
-  const first = "One `a.b` in\nv1.2 of it and of everything else.";
-  assert.equal(summaryOf(`# Title\n\n- no\n\n${first} Two.`), "One a.b in v1.2 of it and of everything else.");
-  assert.equal(
-    summaryOf("# Title\n\nBy task. The other lists every name. Three."),
-    "By task. The other lists every name.",
-  );
-  assert.equal(summaryOf("# Title\n\nAs follows:\n\n- yes"), "As follows.");
-});
-
-test("the first page is the README, with the ways on below its first paragraph", () => {
-  const { markdown } = pageAt.get("/index.md");
-  assert.match(markdown, /^# Sheaf\n\nDynamic batching for TypeScript[^]*?\.\n\n<div class="ways">/);
-  for (const target of ["/guide/getting-started.md", playground.link, "/reference/index.md"])
-    assert.ok(links(markdown).includes(target), target);
-});
-
-test("a page's file gives VitePress its title, sentence and place to edit", () => {
+test("a page's file gives VitePress its title and place to edit", () => {
   const [, head] = fileOf(pageAt.get("/guide/fleet.md")).split("---\n");
-  const { title, description, edit } = JSON.parse(head);
+  const { title, edit } = JSON.parse(head);
   assert.equal(title, "A fleet: one queue for many machines");
-  assert.match(description, /^A fleet runs models on many machines/);
   assert.equal(edit, `${repository}/edit/main/docs/guide/fleet.md`);
-});
-
-test("every name that an entry point exports has a section on its page, and back", () => {
-  for (const [specifier, names] of Object.entries(publicExports())) {
-    const { markdown } = pageAt.get(`/api/${specifier.replace(/^sheaf\//, "")}.md`);
-    const titles = [...markdown.matchAll(/^### (\w+)/gm)].map(([, name]) => name);
-    assert.deepEqual(titles.sort(), names.map((name) => name.replace(/^type /, "")).sort(), specifier);
-  }
-});
-
-/** The part of a page below a heading, as written, up to the next heading. */
-const below = (route, heading) => {
-  const { markdown } = pageAt.get(route);
-  const start = markdown.indexOf(`\n${heading}\n`);
-  assert.ok(start >= 0, heading);
-  return markdown.slice(start + heading.length + 2).split(/^#+ /m)[0];
-};
-
-test("an API page shows signatures, defaults, errors and references as the docstrings have them", () => {
-  const createBatcher = below("/api/sheaf.md", "### createBatcher()");
-  assert.equal(createBatcher.match(/^function createBatcher</gm).length, 1);
-  assert.match(createBatcher, /\*\*Throws\*\* `TypeError \| RangeError` for a wrong option/);
-  assert.match(createBatcher, /<sub>Types: .*\[BatcherOptions\]\(\/api\/sheaf\.md#batcheroptions\)/);
-  assert.match(createBatcher, /^const vector = await embed\("hello"\);$/m);
-
-  const weight = below("/api/sheaf.md", "#### BatcherOptions.maxBatchWeight");
-  assert.match(weight, /^`number` · default: /m);
-  assert.match(weight, /\*\*See\*\* .*\[maxItemWeight\]\(\/api\/sheaf\.md#batcheroptionsmaxitemweight\)/);
-  assert.match(below("/api/sheaf.md", "#### BatcherOptions.maxBatchSize"), /^`number` · default: `32`$/m);
-  assert.match(below("/api/sheaf.md", "#### Batcher.close.graceMs"), /default: none: as long as they take/);
-
-  // Under the name that users import.
-  assert.match(below("/api/sheaf-server.md", "### workerModel()"), /^function workerModel\(spec: ModelSpec/m);
-  // From another entry point.
-  assert.match(below("/api/adapters/bullmq.md", "### BatchProcessor"), /\[Batcher\]\(\/api\/sheaf\.md#batcher\)/);
-});
-
-test("llms.txt lists every page once, below its title and sentence, and llms-full.txt has their text", () => {
-  const index = llmsIndex(site.pages, "/sheaf/");
-  assert.match(
-    index,
-    /^# Sheaf\n\n> Dynamic batching for TypeScript.*\n\n## Guide\n\n- \[Guide\]\(\/sheaf\/guide\/index\.md\): \S/,
-  );
-  const listed = links(index).map((target) => target.slice("/sheaf".length));
-  assert.deepEqual(listed.sort(), [...pageAt.keys()].filter((route) => route !== "/index.md").sort());
-  assert.ok(sections(index).length > 4);
-  const full = llmsFull(site.pages);
-  assert.ok(
-    full.includes("# A fleet: one queue for many machines") && full.includes("#### BatcherOptions.maxBatchWeight"),
-  );
 });

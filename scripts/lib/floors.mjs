@@ -14,7 +14,7 @@ export const floorPlan = {
     ["test/integration/lib"],
     ["test/fakes", "test/support"],
     ["scripts/site"],
-    ["scripts", "scripts/playground"],
+    ["scripts"],
     ["examples", "packages"],
   ],
   "packages/sheaf/src": [

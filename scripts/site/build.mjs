@@ -1,12 +1,10 @@
-// Builds the site into scripts/site/dist. `npm run site` at the repository's root calls it when the packages are built and this
-// folder's dependencies are installed. `--base /sheaf/` is the path it will be served at; `--serve` shows it at a port.
+// Builds the site into scripts/site/dist. `npm run site` at the repository's root calls it when this folder's dependencies are
+// installed. `--base /sheaf/` is the path it will be served at; `--serve` shows it at a port.
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { build, serve } from "vitepress";
 import { root } from "../lib/files.mjs";
-import { complaintsAbout } from "./lib/dead-links.mjs";
-import { llmsFull, llmsIndex } from "./lib/llms.mjs";
 import { fileOf, siteOf } from "./lib/site.mjs";
 
 const { values } = parseArgs({
@@ -16,26 +14,13 @@ const folder = `${root}/scripts/site`;
 const artifacts = `${folder}/artifacts`;
 
 rmSync(`${artifacts}/pages`, { recursive: true, force: true });
-const { pages, files, navigation } = await siteOf(values.base);
-for (const page of pages) {
-  write(`pages/${page.route}`, fileOf(page));
-  // For programs, which read llms.txt first.
-  write(`pages/public/${page.route}`, page.markdown);
-}
-write("pages/public/llms.txt", llmsIndex(pages, values.base));
-write("pages/public/llms-full.txt", llmsFull(pages));
-copy("scripts/playground/dist/index.html", "playground/index.html");
+const { pages, files, navigation } = siteOf(values.base);
+for (const page of pages) write(`pages/${page.route}`, fileOf(page));
 for (const file of files) copy(file, file.slice("docs/".length));
 copy("packages/sheaf-server/src/dashboard/page/icon.svg", "icon.svg");
 write("site.json", JSON.stringify({ base: values.base, ...navigation }));
 
 await build(folder);
-
-const complaints = complaintsAbout(`${folder}/dist`, values.base);
-if (complaints.length > 0) {
-  console.error(complaints.join("\n"));
-  process.exit(1);
-}
 if (values.serve) await serve({ root: folder });
 
 function write(path, text) {

@@ -13,8 +13,6 @@ export default defineConfig({
   base,
   lang: "en",
   srcDir: "artifacts/pages",
-  // Markdown for programs lies there, as it is.
-  srcExclude: ["public/**"],
   outDir: "dist",
   cacheDir: "artifacts/cache",
   // A server that the reader has started.
@@ -35,11 +33,7 @@ export default defineConfig({
     nav,
     sidebar,
     outline: [2, 3],
-    // Pages that explain a name come before its declarations.
-    search: {
-      provider: "local",
-      options: { miniSearch: { searchOptions: { boostDocument: (id) => (id.includes("/api/") ? 0.4 : 1) } } },
-    },
+    search: { provider: "local" },
     socialLinks: [{ icon: "github", link: repository, ariaLabel: "The repository" }],
     // The function is sent to the browser as its text: it can only use the page.
     editLink: { text: "Edit this page", pattern: ({ frontmatter }) => frontmatter.edit },

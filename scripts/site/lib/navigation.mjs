@@ -5,14 +5,6 @@ import { targetOf } from "./pages.mjs";
 /** The title of a document: its first heading, in words. */
 export const titleOf = (markdown) => toString(nodesOf(markdown, "heading")[0].node);
 
-/** The first sentence of a document's prose, with the next where it is short; of a list where there is no other. */
-export function summaryOf(markdown) {
-  const paragraphs = nodesOf(markdown, "paragraph");
-  const first = paragraphs.find(({ parent }) => parent.type === "root") ?? paragraphs[0];
-  const text = toString(first.node).replaceAll(/\s+/g, " ");
-  return (/^.{30,}?[.!?](?=\s|$)/.exec(text)?.[0] ?? text).replace(/:$/, ".");
-}
-
 /**
  * The links of a document's tables as groups of a sidebar, one for each heading above a table:
  * `{ text, items: [{ text, link }] }`. Links to other than pages do not count.
@@ -31,8 +23,8 @@ export function groupsOf({ source, markdown }) {
   return [...groups].map(([text, items]) => ({ text, items }));
 }
 
-/** The bar at the top and the sidebars, from the pages; `api` is the group of the generated ones. */
-export function navigationOf(pages, api) {
+/** The bar at the top and the sidebars, from the pages. */
+export function navigationOf(pages) {
   const bySource = (source) => pages.find((page) => page.source === source);
   const under = (folder) =>
     pages
@@ -47,24 +39,18 @@ export function navigationOf(pages, api) {
     nav: [
       { text: "Guide", link: "/guide/", activeMatch: "^/guide/" },
       { text: "Reference", link: "/reference/", activeMatch: "^/reference/" },
-      { text: "API", link: "/api/", activeMatch: "^/api/" },
       { text: "Examples", link: "/examples/", activeMatch: "^/examples/" },
       { text: "Reports", link: "/reports/", activeMatch: "^/reports/" },
-      { text: playground.title, link: playground.link, target: "_self" },
     ],
     sidebar: {
       "/guide/": guide,
-      "/reference/": [names, api],
-      "/api/": [api, names],
+      "/reference/": [names],
       "/examples/": rest,
       "/reports/": rest,
       "/project/": rest,
     },
   };
 }
-
-/** The page with the real core in it. */
-export const playground = { title: "Would it pay for me?", link: "/playground/index.html" };
 
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
 

@@ -92,8 +92,6 @@ class Simulation {
       warmUp,
       priorities = {},
       retries,
-      onCall: _onCall,
-      onRun,
       seed = 1,
       ...batcherOptions
     } = options;
@@ -148,7 +146,6 @@ class Simulation {
             ) * factor(),
           ),
         ) ?? 0;
-      if (onRun !== undefined) this.#watched(() => onRun({ items: batch, atMs: this.#clock.now(), runMs: ms }));
       this.#count(1);
       await this.#clock.sleep(ms);
       this.#count(-1);
@@ -267,13 +264,11 @@ class Simulation {
     this.#outcomes.called(item, calledAtMs, lane);
     try {
       if (this.#clients === undefined) {
-        await this.#seen(item, this.#batcher(item, named));
+        await this.#batcher(item, named);
         this.#outcomes.answered(item, this.#clock.now() - calledAtMs);
       } else {
         this.#goodput!.begun(calledAtMs);
-        const latencyMs = await this.#clients.operate((signal) =>
-          this.#seen(item, this.#batcher(item, { ...named, signal })),
-        );
+        const latencyMs = await this.#clients.operate((signal) => this.#batcher(item, { ...named, signal }));
         this.#outcomes.answered(item, latencyMs);
         this.#goodput!.answered(this.#clock.now());
       }
@@ -282,23 +277,6 @@ class Simulation {
     }
     this.#settled++;
     this.#lastAtMs = this.#clock.now();
-  }
-
-  /** Reports a call to `onCall` when it has ended. */
-  #seen(item: number, call: Promise<number>): Promise<number> {
-    const { onCall } = this.#options;
-    if (onCall === undefined) return call;
-    const atMs = this.#clock.now();
-    const ended = (end: keyof SimulatedEnds): void => {
-      const weight = this.#weights?.of(item) ?? 1;
-      const tenant = this.#tenants?.kindOf(item).name;
-      this.#watched(() => onCall({ item, atMs, endedAtMs: this.#clock.now(), end, weight, tenant }));
-    };
-    void call.then(
-      () => ended("ok"),
-      (error: unknown) => ended(endOf(error)),
-    );
-    return call;
   }
 
   /** That of its tenant where it has one, or drawn. */

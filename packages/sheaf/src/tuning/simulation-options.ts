@@ -1,5 +1,4 @@
 import type { BatcherOptions } from "../core/contract/options.ts";
-import type { SimulatedCall, SimulatedRun } from "./simulation-result.ts";
 import type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";
 import type { Arrivals } from "./traffic/arrivals.ts";
 import type { Retries } from "./traffic/clients.ts";
@@ -62,16 +61,6 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    * @default none: every call waits to its end
    */
   readonly retries?: Retries | undefined;
-  /**
-   * Called with each call to the batcher when that has ended. With `retries` an item may come in several calls.
-   * @default none
-   */
-  readonly onCall?: ((call: SimulatedCall) => void) | undefined;
-  /**
-   * Called with each run when it begins.
-   * @default none
-   */
-  readonly onRun?: ((run: SimulatedRun) => void) | undefined;
   /**
    * A whole number.
    * @default 1

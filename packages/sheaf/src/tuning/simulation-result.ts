@@ -23,25 +23,6 @@ export interface SimulatedEnds {
   readonly gaveUp: number;
 }
 
-/** One call to the batcher, in virtual time. */
-export interface SimulatedCall {
-  readonly item: number;
-  readonly atMs: number;
-  readonly endedAtMs: number;
-  readonly end: keyof SimulatedEnds;
-  /** 1 without `weights`. */
-  readonly weight: number;
-  /** The name of its tenant; undefined without `tenants`. */
-  readonly tenant: string | undefined;
-}
-
-/** One run of a batch, in virtual time. */
-export interface SimulatedRun {
-  readonly items: readonly number[];
-  readonly atMs: number;
-  readonly runMs: number;
-}
-
 /** Of some of the calls. */
 export interface SimulatedFigures {
   readonly items: SimulatedEnds;

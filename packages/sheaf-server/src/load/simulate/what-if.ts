@@ -28,8 +28,6 @@ export interface WhatIf {
   /** Undefined: all of a trace. */
   readonly items: number | undefined;
   readonly seed: number;
-  /** Sees the calls and the runs of each simulation. */
-  readonly observer?: Pick<SimulationOptions, "onCall" | "onRun"> | undefined;
 }
 
 /** Callers who share a load, each with an equal part of it, and one who floods. */
@@ -74,7 +72,7 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, items, seed } = whatIf;
-  const { weights, maxBatchWeight, retries, tenants, observer } = whatIf;
+  const { weights, maxBatchWeight, retries, tenants } = whatIf;
   const shared: SimulationOptions = {
     ...(tenants === undefined ? { arrivals } : { tenants: kindsOf(arrivals, tenants), tenantKey: tenants.key }),
     cost,
@@ -88,7 +86,6 @@ export function simulatePolicy(
     retries,
     items: arrivals.pattern === "trace" ? undefined : items,
     seed,
-    ...observer,
   };
   return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
 }
