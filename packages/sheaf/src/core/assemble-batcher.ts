@@ -11,7 +11,7 @@ import { Dispatcher, type BatchRun } from "./dispatch/dispatcher.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
 import { LoadShedding } from "./dispatch/load-shedding.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
-import { Throttle } from "./dispatch/rate-limit.ts";
+import { Throttle } from "./dispatch/throttle.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";

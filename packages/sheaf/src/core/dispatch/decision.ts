@@ -15,11 +15,11 @@ import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
 import { type Settings, capacityOf } from "../contract/settings.ts";
-import { check } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import { greedy } from "../../policies/greedy.ts";
 import { warn } from "../runtime/runtime.ts";
 import type { Demand } from "../measure/demand.ts";
-import type { Throttle } from "./rate-limit.ts";
+import type { Throttle } from "./throttle.ts";
 
 /** Slots that a policy sees for `concurrency: Infinity`: what it computes with them stays finite. */
 const mostSlots = 1_000_000;
@@ -251,11 +251,11 @@ export class GuardedPolicy {
 
 function checkDecision(decision: Decision): Decision {
   const { run, askAgainAtMs } = (decision ?? {}) as { readonly run?: unknown; readonly askAgainAtMs?: unknown };
-  const expected = '{ run: number }, { askAgainAtMs: number } or "wait"';
-  const isOne =
-    decision === "wait" || typeof run === "number" || (run === undefined && typeof askAgainAtMs === "number");
-  check(isOne, "decide's result", expected, decision, TypeError);
-  return decision;
+  if (decision === "wait" || typeof run === "number" || (run === undefined && typeof askAgainAtMs === "number"))
+    return decision;
+  throw new TypeError(
+    `decide's result must be { run: number }, { askAgainAtMs: number } or "wait", got ${describe(decision)}`,
+  );
 }
 
 /** Starts are paced while at least this many full batches wait: the next one, and one behind it. */

@@ -8,7 +8,7 @@ import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
 import { putBack } from "./put-back.ts";
-import type { Throttle } from "./rate-limit.ts";
+import type { Throttle } from "./throttle.ts";
 import { RunTimeouts, type Timed } from "./run-timeouts.ts";
 import { SearchTurns } from "./search-turns.ts";
 import type { Scheduler } from "./scheduler.ts";

@@ -134,7 +134,7 @@ export class LearnedConcurrency {
   watching(
     dispatcher: { readonly inFlight: number },
     queue: { readonly size: number },
-    throttle: { readonly resumesAtMs: number },
+    throttle: { readonly seat: { readonly resumesAtMs: number } | undefined },
     overload: { readonly beganAtMs: number | undefined } | undefined,
     maxBatchSize: number,
   ): Learner {
@@ -146,7 +146,7 @@ export class LearnedConcurrency {
           isShort: isTaken && queue.size > 0,
           isPressed: isTaken && queue.size >= maxBatchSize,
           isBehind: queue.size >= maxBatchSize,
-          isPaused: throttle.resumesAtMs > nowMs,
+          isPaused: throttle.seat !== undefined && throttle.seat.resumesAtMs > nowMs,
           isOverloaded: overload?.beganAtMs !== undefined,
         });
       },

@@ -57,7 +57,10 @@ export class NextBatch<In> {
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
   preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
-    group.newestFirst = this.#overload !== undefined && this.#overload.isNewestFirst(group, nowMs);
+    const overload = this.#overload;
+    // It cannot stand, nor begin, while one batch takes all that waits.
+    const mayStand = overload !== undefined && (this.#queue.size > maxBatchSize || overload.first !== undefined);
+    group.newestFirst = mayStand && overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
       const { waiting, oldestAtMs } = mayGo(group, this.#limits);
       const bulk = group.laneQueue(2).live;

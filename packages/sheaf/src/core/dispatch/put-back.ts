@@ -1,6 +1,6 @@
 import { Chunk, type ItemRef } from "../queue/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Throttle } from "./rate-limit.ts";
+import type { Throttle } from "./throttle.ts";
 import type { Run } from "./run.ts";
 
 /** An item that comes back as often as this without a pause would run forever. */

@@ -231,8 +231,8 @@ export class Scheduler<In, Out> {
   #keepWatch(): void {
     this.#keepDeadlines();
     // A slot that is left free shows that the waiting items are held, not too many; unless only the pace holds them.
-    if (!this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit && !this.#isPaced())
-      this.#overload?.slotIsIdle();
+    const hasIdleSlot = !this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit;
+    if (this.#overload !== undefined && hasIdleSlot && !this.#isPaced()) this.#overload.wasIdle = true;
     if (this.#admission.refusal?.isPassing === true && !this.#dispatcher.isHung) this.#admission.refusal = undefined;
     const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
     if (isBlocked) this.#stallWatch.keep();

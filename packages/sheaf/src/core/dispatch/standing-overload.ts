@@ -35,14 +35,14 @@ export class StandingOverload<In> {
   readonly #calls: Settlement<In>;
   readonly #cost: CostModel;
   readonly #maxBatchSize: number;
-  /** A slot was free since the last look, and no batch could go. */
-  #wasIdle = false;
+  /** A slot has been free since the last look: a rate limit, an order key or the policy held the items that waited. */
+  wasIdle = false;
   /** No item counts as waiting before the first look after that. */
   #heldAtMs = -Infinity;
   /** The last look at which an item had waited for more than one full run. */
   #pressedAtMs = -Infinity;
   /** When that began. */
-  #first: Mark | undefined;
+  first: Mark | undefined;
   /** At most a full run ago. */
   #last!: Mark;
   #growing = 0;
@@ -56,16 +56,11 @@ export class StandingOverload<In> {
     this.#cost = cost;
   }
 
-  /** A slot is free, and nothing more can go: a rate limit, an order key or the policy holds the items that wait. */
-  slotIsIdle(): void {
-    this.#wasIdle = true;
-  }
-
   /** Whether the newest items of the group go first. Called before each batch. */
   isNewestFirst(group: Group<In>, nowMs: number): boolean {
     const live = this.#queue.ahead(1);
-    if (this.#wasIdle) {
-      this.#wasIdle = false;
+    if (this.wasIdle) {
+      this.wasIdle = false;
       this.#heldAtMs = nowMs;
       return this.#end();
     }
@@ -86,18 +81,18 @@ export class StandingOverload<In> {
 
   /** An item has waited for too long after five full runs, or after half the time in which callers are seen to leave. */
   #limitMs({ lastAtMs, afterMs }: Leavers, runMs: number): number {
-    const patienceMs = lastAtMs >= this.#first!.atMs ? afterMs / 2 : Infinity;
+    const patienceMs = lastAtMs >= this.first!.atMs ? afterMs / 2 : Infinity;
     return Math.max(runMs, Math.min(fullRuns * runMs, patienceMs));
   }
 
   view(nowMs: number): BatcherStats["overload"] {
     // Nothing looks when nothing waits.
-    if (this.beganAtMs === undefined || this.#queue.ahead(1) === 0 || this.#wasIdle) return null;
-    const perS = 1000 / Math.max(1, this.#last.atMs - this.#first!.atMs);
+    if (this.beganAtMs === undefined || this.#queue.ahead(1) === 0 || this.wasIdle) return null;
+    const perS = 1000 / Math.max(1, this.#last.atMs - this.first!.atMs);
     return {
       forMs: nowMs - this.beganAtMs,
-      arrivedPerS: (this.#last.arrived - this.#first!.arrived) * perS,
-      servedPerS: (this.#last.served - this.#first!.served) * perS,
+      arrivedPerS: (this.#last.arrived - this.first!.arrived) * perS,
+      servedPerS: (this.#last.served - this.first!.served) * perS,
     };
   }
 
@@ -105,7 +100,7 @@ export class StandingOverload<In> {
     const { leavers, taken, bulkArrived, refused, bulkTaken } = this.#queue;
     const arrived = this.#calls.arrived - bulkArrived - refused.bulk;
     const mark: Mark = { atMs: nowMs, arrived, served: taken - bulkTaken, left: leavers.count };
-    const first = (this.#first ??= this.#last = this.#lastArrival = mark);
+    const first = (this.first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {
       if (growthOf(this.#last, mark) > 0) {
         this.#growing++;
@@ -122,8 +117,8 @@ export class StandingOverload<In> {
   }
 
   #end(): false {
-    if (this.#first === undefined) return false;
-    this.#first = this.beganAtMs = undefined;
+    if (this.first === undefined) return false;
+    this.first = this.beganAtMs = undefined;
     this.#growing = 0;
     return false;
   }
