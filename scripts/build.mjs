@@ -1,50 +1,21 @@
-// Builds both packages with plain tsc: files 1:1, so that worker entry URLs keep working. `--tests` builds the tests too.
+// Builds both packages with plain tsc, file by file, and bundles the library as it is published. `--tests` builds the tests too.
 // Only what changed since the last build is compiled again.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { buildSync } from "esbuild";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { bundleLibrary } from "./lib/bundle.mjs";
 import { root } from "./lib/files.mjs";
 
 const tests = process.argv.includes("--tests");
 for (const name of ["sheaf", "sheaf-server"]) {
   build(`packages/${name}`, "src", "dist");
+  // The server and every other user import what is published.
+  if (name === "sheaf") await bundleLibrary();
   if (tests) build(`packages/${name}`, "test", "dist-test");
 }
-commonJs("packages/sheaf");
 if (tests) {
   compile("packages/sheaf/tsconfig.core.json");
   // The page runs as it is written; its types are checked.
   compile("packages/sheaf-server/tsconfig.page.json");
-}
-
-/**
- * The library once more for `require`, beside `dist` and as deep: jest and TypeScript's node10 load no modules. esbuild
- * rewrites the compiled files one by one, and the types are the same text.
- */
-function commonJs(folder) {
-  const [from, to] = [`${root}/${folder}/dist`, `${root}/${folder}/cjs`];
-  rmSync(to, { recursive: true, force: true });
-  const files = readdirSync(from, { recursive: true });
-  buildSync({
-    entryPoints: files.filter((file) => file.endsWith(".js")).map((file) => `${from}/${file}`),
-    outbase: from,
-    outdir: to,
-    format: "cjs",
-    platform: "node",
-    target: "node20",
-    define: { "import.meta.url": "__moduleUrl" },
-  });
-  for (const file of files) {
-    if (file.endsWith(".d.ts")) {
-      const types = readFileSync(`${from}/${file}`, "utf8");
-      writeFileSync(`${to}/${file}`, types.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n"));
-    } else if (file.endsWith(".js")) {
-      const code = readFileSync(`${to}/${file}`, "utf8");
-      const start = '"use strict";\nconst __moduleUrl = require("node:url").pathToFileURL(__filename).href;';
-      if (code.includes("__moduleUrl")) writeFileSync(`${to}/${file}`, code.replace('"use strict";', start));
-    }
-  }
-  writeFileSync(`${to}/package.json`, '{ "type": "commonjs" }\n');
 }
 
 function build(folder, sources, output) {

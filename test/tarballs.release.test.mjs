@@ -22,13 +22,16 @@ before(async () => {
 });
 after(() => rmSync(folder, { recursive: true }));
 
-test("a tarball holds the build, its sources, a README and the license, and nothing else", () => {
-  for (const { files } of tarballs) {
-    for (const name of ["README.md", "LICENSE", "package.json", "dist/index.js", "src/index.ts"])
-      assert.ok(files.includes(name), name);
-    const allowed =
-      /^(bin\/sheaf\.js|cjs\/.+\.(js|d\.ts)|cjs\/package\.json|dist\/.+\.(js|d\.ts|js\.map|d\.ts\.map)|src\/.+|python\/sheaf_worker\.py|README\.md|LICENSE|NOTICE|package\.json)$/;
-    const other = files.filter((file) => !allowed.test(file) && !file.startsWith("dist/dashboard/"));
+test("a tarball holds the build, a README and the license, and nothing else", () => {
+  const builds = [
+    /^((cjs|lib)\/.+\.(js|d\.ts)|cjs\/package\.json|python\/sheaf_worker\.py)$/,
+    /^(bin\/sheaf\.js|dist\/.+\.(js|d\.ts|js\.map|d\.ts\.map)|dist\/dashboard\/.+|src\/.+|NOTICE)$/,
+  ];
+  const entry = ["lib/index.js", "dist/index.js"];
+  for (const [index, { files }] of tarballs.entries()) {
+    for (const name of ["README.md", "LICENSE", "package.json", entry[index]]) assert.ok(files.includes(name), name);
+    const allowed = /^(README\.md|LICENSE|package\.json)$/;
+    const other = files.filter((file) => !allowed.test(file) && !builds[index].test(file));
     assert.deepEqual(other, []);
   }
   for (const name of ["sheaf", "sheaf-server"]) assert.equal(read(`packages/${name}/LICENSE`), read("LICENSE"));

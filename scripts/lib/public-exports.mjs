@@ -1,21 +1,28 @@
 import { readFileSync } from "node:fs";
 import { Visitor } from "oxc-parser";
+import { libraryEntries } from "./bundle.mjs";
 import { root } from "./files.mjs";
 import { parsed } from "./imports.mjs";
 
 /** Whether it is one of sheaf's entry points for sheaf-server and our own tools. */
 export const isInternal = (specifier) => /^sheaf\/internal(?:\/[a-z]+)?$/.test(specifier);
 
-/** The public entry points of a package as its package.json declares them: specifier and declaration file. */
+/** The public entry points of a package: specifier and declaration file as compiled, before the library is bundled. */
 export function entryPoints(name) {
+  if (name === "sheaf")
+    return libraryEntries()
+      .map(({ name, module }) => ({
+        specifier: name === "index" ? "sheaf" : `sheaf/${name}`,
+        types: `${root}/packages/sheaf/dist/${module}.d.ts`,
+      }))
+      .filter(({ specifier }) => !isInternal(specifier));
   const { exports } = JSON.parse(readFileSync(`${root}/packages/${name}/package.json`, "utf8"));
   return Object.entries(exports)
     .filter(([, target]) => typeof target === "object")
-    .map(([subpath, target]) => ({
+    .map(([subpath, { types }]) => ({
       specifier: name + subpath.slice(1),
-      types: `${root}/packages/${name}/${(target.import ?? target).types}`,
-    }))
-    .filter(({ specifier }) => !specifier.startsWith("sheaf/internal"));
+      types: `${root}/packages/${name}/${types}`,
+    }));
 }
 
 /** Names that a module exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */

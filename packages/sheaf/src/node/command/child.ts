@@ -1,13 +1,13 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Command } from "./options.ts";
 
 /** The end of the socket in the worker. Not stdin or stdout: its output must not get in between. */
 const descriptor = 3;
-/** Where sheaf_worker.py is, seen from `src` and from `dist`. */
-const pythonFolder = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "python");
+/** Where sheaf_worker.py is. */
+const pythonFolder = join(dirname(createRequire(import.meta.url).resolve("sheaf/package.json")), "python");
 
 export interface CommandChild {
   readonly child: ChildProcess;

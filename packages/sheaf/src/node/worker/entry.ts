@@ -3,7 +3,7 @@ import type { HostOptions } from "./host.ts";
 
 const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
-/** The modules that worker threads and processes start with, from `src` or from `dist`, like this one. */
+/** The modules that worker threads and processes start with, beside this one. */
 export const threadEntry: URL = new URL(`./thread-main${extension}`, import.meta.url);
 export const processEntry: URL = new URL(`./process-main${extension}`, import.meta.url);
 
