@@ -2,16 +2,17 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { startRedis } from "../../../../test/integration/lib/redis.mjs";
-import { command as NATS_SERVER } from "../../../../test/support/nats-server.mjs";
+import { command as NATS_SERVER, startNats } from "../../../../test/support/nats-server.mjs";
 
-/** What examples need beside npm packages, as their READMEs say: a Redis on its port, and Python's packages. */
+/** What examples need beside npm packages, as their READMEs say: a Redis and a NATS server on their ports, and Python's packages. */
 export async function startExampleServices() {
-  const redis = await startRedis();
+  const [redis, nats] = await Promise.all([startRedis(), startNats()]);
   return {
-    stop: () => redis.close(),
+    stop: () => Promise.all([redis.close(), nats.stop()]),
     environmentOf: (copy) => ({
       REDIS_PORT: String(redis.port),
       NATS_SERVER,
+      NATS_URL: nats.url,
       // Debian's python3-torch instead of 4 GB from PyPI.
       ...(basename(copy) === "pytorch" && { PYTHON: "/usr/bin/python3" }),
     }),
