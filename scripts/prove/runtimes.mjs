@@ -22,7 +22,7 @@ const runtimes = installRuntimes(folder, values.only?.split(","));
 /** The module that each script holds to its behaviours. */
 const scripts = [
   ["core-behaviours.mjs", "index.js"],
-  ["http-behaviours.mjs", "adapters/http/index.js"],
+  ["http-behaviours.mjs", "adapters/http.js"],
 ];
 
 const table = new Map();
@@ -43,7 +43,7 @@ function fail(message) {
 
 function run(runtime, command, script, module) {
   const [runner, behaviours] = ["run-behaviours.mjs", script].map((name) => `${root}/scripts/prove/lib/${name}`);
-  const url = pathToFileURL(`${root}/packages/sheaf/dist/${module}`).href;
+  const url = pathToFileURL(`${root}/packages/sheaf/lib/${module}`).href;
   const [binary, ...parameters] = [...command, runner, pathToFileURL(behaviours).href, url];
   const { stdout, stderr, status } = spawnSync(binary, parameters, { encoding: "utf8", timeout: 60_000 });
   if (status !== 0) fail(`${runtime} ended with ${status}: ${stderr}`);

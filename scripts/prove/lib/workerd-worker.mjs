@@ -1,7 +1,7 @@
 // The worker that `npm run prove -- runtimes` runs in Cloudflare's workerd. Each path is one request: /core and /http
 // hold the whole build to its behaviours, the others use a batcher as a worker does.
-import * as http from "../../../packages/sheaf/dist/adapters/http/index.js";
-import * as sheaf from "../../../packages/sheaf/dist/index.js";
+import * as http from "../../../packages/sheaf/lib/adapters/http.js";
+import * as sheaf from "../../../packages/sheaf/lib/index.js";
 import { outcomesOf, numbers, sleep } from "./behaviours.mjs";
 import { behavioursOf as coreBehaviours } from "./core-behaviours.mjs";
 import { behavioursOf as httpBehaviours } from "./http-behaviours.mjs";

@@ -2,18 +2,17 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { filesBelow, root } from "../../lib/files.mjs";
+import { root } from "../../lib/files.mjs";
 
 const entry = "scripts/prove/lib/workerd-worker.mjs";
-const parts = ["index.js", "core/", "limits/", "policies/", "shared/", "adapters/http/", "adapters/shared/"];
+const parts = ["index.js", "adapters/http.js", "shared/core.js", "shared/consume.js", "shared/apis.js"];
 
 /** Starts workerd with scripts/prove/lib/workerd-worker.mjs and the build, unchanged. Returns its URL and how to end it. */
 export async function startWorkerd(binary, folder) {
-  const built = filesBelow("packages/sheaf/dist", ".js").map((file) => file.slice(root.length + 1));
   const modules = [
     entry,
     ...["behaviours", "core-behaviours", "http-behaviours"].map((name) => `scripts/prove/lib/${name}.mjs`),
-    ...built.filter((file) => parts.some((part) => file.startsWith(`packages/sheaf/dist/${part}`))),
+    ...parts.map((part) => `packages/sheaf/lib/${part}`),
   ];
   symlinkSync(root, join(folder, "root"));
   writeFileSync(
