@@ -3,10 +3,10 @@ import { slug } from "github-slugger";
 import { defineConfig } from "vitepress";
 import { licences } from "../lib/licences.mjs";
 import { adapt } from "../lib/markdown-it.mjs";
+import { repository } from "../lib/pages.mjs";
 
 const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 const { base, nav, sidebar } = read("../artifacts/site.json");
-const { repository } = read("../../metadata.json");
 
 export default defineConfig({
   title: "Sheaf",

@@ -3,7 +3,10 @@ import { dirname, join, relative, resolve } from "node:path";
 import { documents } from "../../lib/docs.mjs";
 import { root } from "../../lib/files.mjs";
 
-export const { repository } = JSON.parse(readFileSync(`${root}/scripts/metadata.json`, "utf8"));
+/** The address of the repository at the code host. */
+export const repository = JSON.parse(readFileSync(`${root}/packages/sheaf/package.json`, "utf8")).homepage.split(
+  "#",
+)[0];
 
 /** The documents that are pages of the site: `{ source, route, markdown }`, the source from the repository's root. */
 export const documentPages = () =>

@@ -54,10 +54,4 @@ export const commands: readonly Entry[] = [
     load: () =>
       import("./simulate.ts").then(({ simulate, simulateCommand }) => ({ run: simulate, define: simulateCommand })),
   },
-  {
-    name: "demo",
-    summary: "watch batching work, for a minute, offline",
-    load: () =>
-      import("./demo.ts").then(({ demo, demoCommand }) => ({ run: interruptible(demo), define: demoCommand })),
-  },
 ];
