@@ -1,11 +1,19 @@
 import { hash } from "node:crypto";
-import { createRateLimit, type Batcher, type BatcherStats, type SharedRateLimit } from "sheaf";
+import {
+  createRateLimit,
+  type Batcher,
+  type BatcherError,
+  type BatcherStats,
+  type DetailedResult,
+  type SharedRateLimit,
+} from "sheaf";
 import { estimateTokens, rateLimitHeaders } from "sheaf/adapters/openai";
-import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/internal/openai";
+import { embeddingRequests, isHang, type EmbeddingCall, type EmbeddingPart } from "sheaf/internal/openai";
 import { canonicalJson } from "sheaf/internal";
 import type { ModelCache } from "../cache/model-cache.ts";
 import { forBatcher, type InferOptions } from "../http/call-options.ts";
 import { runTimeoutOf, type Settings } from "../settings/settings.ts";
+import { Accounts, senderOf } from "../tenants/accounts.ts";
 import { hasTenants } from "../tenants/callers.ts";
 import { whileRunning, type Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
@@ -24,6 +32,8 @@ export class KeyBatcher {
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #rateLimit: SharedRateLimit;
   readonly #cache: ModelCache | undefined;
+  /** Whose texts make requests hang. */
+  readonly #accounts: Accounts = new Accounts();
   /** Who made a call. */
   readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
@@ -57,7 +67,8 @@ export class KeyBatcher {
         maxQueueSize: settings.queueMaxSize,
         concurrency: settings.upstreamConcurrency,
         timeoutMs: settings.requestTimeoutMs,
-        runTimeoutMs: runTimeoutOf(settings),
+        // With time left to find the text at fault. Other routes may be slower.
+        runTimeoutMs: Math.min(runTimeoutOf(settings), Math.ceil(0.8 * settings.requestTimeoutMs)),
         policy: strategies[settings.schedulerStrategy].policy(settings),
         overloadOrder: "newest",
         ...(hasTenants(settings) && {
@@ -76,10 +87,21 @@ export class KeyBatcher {
   async settle(calls: readonly RoutedCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
     const { caller } = options;
     if (caller !== undefined) for (const call of calls) this.#callers.set(call, caller);
-    if (this.#cache === undefined) return this.batcher.settle(calls, forBatcher(options));
-    const outcomes = await this.#cache.inferAll(calls, options, (missing) =>
-      this.batcher.settleDetailed(missing, forBatcher(options)),
-    );
+    const sender = senderOf(options);
+    const isBad = this.#accounts.isBad(sender);
+    const call = forBatcher(isBad ? { ...options, priority: "bulk", alone: true } : options);
+    const run = async (
+      missing: readonly RoutedCall[],
+    ): Promise<PromiseSettledResult<DetailedResult<EmbeddingPart>>[]> => {
+      const outcomes = await this.batcher.settleDetailed(missing, call);
+      for (const outcome of outcomes) {
+        if (outcome.status === "fulfilled") this.#accounts.passed(sender);
+        else if (isHang(outcome.reason) && (isBad || isFound(outcome.reason as BatcherError)))
+          this.#accounts.broke(sender);
+      }
+      return outcomes;
+    };
+    const outcomes = await (this.#cache === undefined ? run(calls) : this.#cache.inferAll(calls, options, run));
     return outcomes.map((outcome) =>
       outcome.status === "rejected" ? outcome : { status: "fulfilled", value: outcome.value.value as EmbeddingPart },
     );
@@ -123,3 +145,6 @@ export function routed(calls: readonly EmbeddingCall[], route: Route): RoutedCal
 }
 
 const laneName = "upstream";
+
+/** Found by a search, after the run of its batch was given up. */
+const isFound = ({ details }: BatcherError): boolean => details["size"] === 1 && details["runTimeoutMs"] === undefined;

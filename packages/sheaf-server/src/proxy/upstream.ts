@@ -1,3 +1,4 @@
+import { isHang } from "sheaf/internal/openai";
 import { Problem } from "../problems/problem.ts";
 
 /** Headers of a request to the upstream, names in small letters. Holds keys: never logged. */
@@ -30,11 +31,11 @@ export class UpstreamError extends Error {
   }
 }
 
-/** The upstream's own words about a request, or a connection that was lost: not a reply that is none. */
-export const blamesInputs = (error: unknown): boolean =>
-  error instanceof UpstreamError
-    ? error.status >= 500 || [400, 403, 413, 422].includes(error.status)
-    : error instanceof Problem && error.code === "UPSTREAM_UNREACHABLE";
+/** The upstream's own words about a request, a connection that was lost, or no reply: not a reply that is none. */
+export function blamesInputs(error: unknown): boolean {
+  if (error instanceof UpstreamError) return error.status >= 500 || [400, 403, 413, 422].includes(error.status);
+  return isHang(error) || (error instanceof Problem && error.code === "UPSTREAM_UNREACHABLE");
+}
 
 export interface PostOptions {
   readonly signal: AbortSignal;

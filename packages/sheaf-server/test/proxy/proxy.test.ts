@@ -243,6 +243,29 @@ test("an upstream that never answers: 504 at the caller's deadline, and at RUN_T
   await until(() => api.requests.every(({ gone }) => gone));
 });
 
+test("a text that the upstream never answers costs no other its vector; a tenant that keeps sending such texts is sent alone", async (t) => {
+  const fault = ({ inputs }: { readonly inputs: string[] }): string | undefined =>
+    inputs.some((text) => text.startsWith("hang")) ? "hang" : undefined;
+  // A part may take ten times as long as a usual request: a second.
+  const api = await embeddingApi(t, { fault, latencyMs: 100 });
+  const settings = { runTimeoutMs: 1500, maxBatchSize: 4, maxWaitMs: 2000, tenantBy: "header" } as const;
+  const proxy = await proxying(t, api.baseURL, settings);
+  const embed = (tenant: string, input: unknown): Promise<Reply> =>
+    proxy.embed(input, { headers: { "x-tenant": tenant } });
+  const statuses = async (odd: string): Promise<number[]> => {
+    const replies = await Promise.all([embed("odd", odd), embed("good", ["a", "b", "c"])]);
+    return replies.map(({ status }) => status);
+  };
+  for (let fine = 1; fine <= 3; fine++) assert.deepEqual(await statuses("fine"), [200, 200]);
+  for (let hang = 1; hang <= 3; hang++) assert.deepEqual(await statuses(`hang ${hang}`), [504, 200]);
+  const before = api.requests.length;
+  assert.deepEqual(await statuses("hang alone"), [504, 200]);
+  assert.deepEqual(
+    new Set(api.requests.slice(before).map(({ inputs }) => inputs.join())),
+    new Set(["hang alone", "a,b,c"]),
+  );
+});
+
 test("when every caller of a request has hung up, the request to the upstream is ended", async (t) => {
   const api = await embeddingApi(t, { fault: () => "hang" });
   const proxy = await proxying(t, api.baseURL);

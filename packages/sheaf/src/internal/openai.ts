@@ -1,4 +1,5 @@
 export { retryAfterMsOf } from "../adapters/shared/api-error.ts";
+export { isHang } from "../adapters/shared/isolation.ts";
 export { embeddingRequests, namedInput } from "../adapters/openai/requests.ts";
 export type {
   EmbeddingCall,

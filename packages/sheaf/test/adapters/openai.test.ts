@@ -63,6 +63,39 @@ test("a batch stays within the tokens of a request, and a text above its own lim
   assertCode(larger, "ITEM_TOO_LARGE");
 });
 
+test("a text that the API never answers is found once its request was given up, where others got through lately", async () => {
+  for (const othersPass of [true, false]) {
+    const { clock, embed, requests } = rig({ runTimeoutMs: 1000 });
+    const first = watch(embed("first"));
+    await clock.settle();
+    requests[0]!.answer();
+    await clock.settle();
+    await clock.advance(2000);
+    const calls = watchAll(embed, ["aaaa", "bbb", "hang", "c"]);
+    await clock.settle();
+    if (othersPass) {
+      const other = watch(embed("other"));
+      await clock.settle();
+      requests[2]!.answer();
+      await clock.settle();
+      assert.deepEqual([first.value, other.value], [[5], [5]]);
+    }
+    for (let sent = requests.length, at = 0; at < 80; at++) {
+      await clock.advance(50);
+      for (; sent < requests.length; sent++)
+        if (!(requests[sent]!.body.input as string[]).includes("hang")) requests[sent]!.answer();
+      await clock.settle();
+    }
+    if (othersPass) {
+      assert.deepEqual([calls[0]!.value, calls[1]!.value, calls[3]!.value], [[4], [3], [1]]);
+      assertCode(calls[2]!, "RUN_TIMEOUT");
+    } else {
+      for (const call of calls) assertCode(call, "RUN_TIMEOUT");
+      assert.equal(requests.length, 2);
+    }
+  }
+});
+
 test("an empty text is refused at once, and no other fails with it", async () => {
   const { clock, embed, requests } = rig();
   const empty = watch(embed(""));

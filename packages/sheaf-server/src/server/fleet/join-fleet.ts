@@ -11,7 +11,7 @@ import { refuseLate } from "../models/local-batcher.ts";
 import { Models } from "../models/models.ts";
 import { cacheOpener } from "../models/open-cache.ts";
 import { batchSizeOf, ServedModel } from "../models/served-model.ts";
-import { senderOf, turnKeys, type Tenanted } from "../models/tenanted.ts";
+import { turnKeys, type Tenanted } from "../models/tenanted.ts";
 import { announcedModels } from "./announced-model.ts";
 import { masked } from "../../shared/masked.ts";
 import { FleetConnection } from "./connection.ts";
@@ -19,6 +19,7 @@ import type { FleetLog } from "./fleet-log.ts";
 import { GatewayPart } from "./gateway-part.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
 import { tagOf } from "./sender-tag.ts";
+import { senderOf } from "../../tenants/accounts.ts";
 import { hasTenants } from "../../tenants/callers.ts";
 import { WorkerPart } from "./worker-part.ts";
 

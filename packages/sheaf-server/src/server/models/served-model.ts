@@ -14,16 +14,16 @@ import type { Served } from "../../cache/served.ts";
 import { forBatcher, type InferOptions } from "../../http/call-options.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
 import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
+import { Accounts, senderOf } from "../../tenants/accounts.ts";
 import { checkResult } from "../codec/result-faults.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { ModelStatistics } from "../contract/model-statistics.ts";
-import { Accounts } from "./accounts.ts";
 import { FoundInputs } from "./found-inputs.ts";
 import { Holds } from "./holds.ts";
 import { localBatcher } from "./local-batcher.ts";
-import { senderOf, Tenanted } from "./tenanted.ts";
+import { Tenanted } from "./tenanted.ts";
 import { TurnEnd } from "./turn-end.ts";
 
 /**

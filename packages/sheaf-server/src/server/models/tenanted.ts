@@ -1,7 +1,6 @@
 import { BatcherError, type BatcherOptions, type Executor } from "sheaf";
 import { wrapExecutor } from "sheaf/executors";
 import { apartHandle, describe } from "sheaf/internal";
-import type { InferOptions } from "../../http/call-options.ts";
 import { whileRunning, type Caller } from "../../tenants/caller.ts";
 import type { Tenant } from "../../tenants/tenants.ts";
 
@@ -17,14 +16,6 @@ export class Tenanted {
     this.sender = sender;
   }
 }
-
-/** Who is charged for an item: its tenant, else its connection; undefined if neither is known. */
-export const senderOf = ({
-  caller,
-  sender,
-  signal,
-}: Pick<InferOptions, "caller" | "sender" | "signal">): object | string | undefined =>
-  caller?.tenant ?? sender ?? signal;
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
 

@@ -8,7 +8,7 @@ import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { check, checkFunction } from "../../shared/checks.ts";
 import { defined } from "./defined.ts";
-import { blames, withIsolation } from "./isolation.ts";
+import { blames, isHang, withIsolation } from "./isolation.ts";
 import { withRateLimit, type ApiRun } from "./rate-limited.ts";
 import { ServiceHealth, withRetries } from "./retries.ts";
 import { TokenScale } from "./tokens/token-scale.ts";
@@ -48,7 +48,7 @@ export interface RequestLimits {
   /**
    * Whether an error of a request may be the fault of one of its texts, which is then isolated. With any but 400, 413 and 422
    * only if other requests succeed.
-   * @default true for the statuses 400, 413 and 422, for 403 and from 500 on without `Retry-After`, and for lost connections
+   * @default true for the statuses 400, 413 and 422, for 403 and from 500 on without `Retry-After`, for lost connections and `RUN_TIMEOUT`
    */
   readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
 }
@@ -90,7 +90,7 @@ export function apiBatcher<In, Out>(
   { textOf, estimate, maxRetries = 0, budget, random = Math.random }: ApiUse<In>,
 ): Batcher<In, Result<Out>> {
   const given = defined(options);
-  const { name = defaults.name, maxPauseMs = defaults.maxPauseMs } = given;
+  const { name = defaults.name, maxPauseMs = defaults.maxPauseMs, runTimeoutMs = Infinity } = given;
   if (shouldBisect !== undefined) checkFunction("shouldBisect", shouldBisect);
   const limit = limitOf(rateLimit, clock);
   const scale = new TokenScale();
@@ -116,6 +116,11 @@ export function apiBatcher<In, Out>(
       weigh,
       rateLimit: limit,
       clock,
+      // The core searches a run that it has given up, where others got through meanwhile or shortly before. All else is taken
+      // apart inside a run.
+      onBatchError: "bisect",
+      shouldBisect: (error) =>
+        isHang(error) && health.succeededAtMs > clock.now() - 2 * runTimeoutMs && blameOf(error) !== "none",
     },
     auto,
     undefined,

@@ -1,4 +1,5 @@
 import { runHandleOf, type BaseRunHandle } from "../../core/contract/base-run-handle.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
 import { checkResults } from "../../core/dispatch/run.ts";
 import { type Clock, warnOnce } from "../../core/runtime/runtime.ts";
@@ -73,9 +74,13 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
 
 const isBlamed = (error: unknown): boolean => {
   const { status, retryAfterMs } = errorHints(error);
+  if (isHang(error)) return true;
   // A service that names a wait has no fault to find with an item.
   return blamesInputs(error) || (isOfSomeOnly(error, status) && retryAfterMs === undefined);
 };
+
+/** No reply came within `runTimeoutMs`. */
+export const isHang = (error: unknown): boolean => error instanceof BatcherError && error.code === "RUN_TIMEOUT";
 
 /** A failure or a refusal of the key: an item's where others get through with that key, such as a text that a content policy refuses. */
 const isOfSomeOnly = (error: unknown, status: number = 0): boolean =>
@@ -313,7 +318,7 @@ class Isolation<In, Out> {
     try {
       const items = part.map((place) => this.#items[place]!);
       const results = checkResults(await run(items, handle), items.length, name);
-      if (run === once) health.succeeded();
+      if (run === once) health.succeeded(clock.now());
       for (const [i, place] of part.entries()) this.#handle.answer(place, results[i]);
       return undefined;
     } catch (error) {

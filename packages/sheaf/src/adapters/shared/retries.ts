@@ -10,6 +10,7 @@ export class ServiceHealth {
   readonly budget: RetryBudget;
   readonly outage: OutagePause;
   successes = 0;
+  succeededAtMs: number = -Infinity;
   resumesAtMs: number = -Infinity;
 
   /** `share`: retries that each success pays for. */
@@ -18,8 +19,9 @@ export class ServiceHealth {
     this.outage = new OutagePause(random);
   }
 
-  succeeded(): void {
+  succeeded(nowMs: number): void {
     this.successes++;
+    this.succeededAtMs = nowMs;
     this.budget.succeeded();
     this.outage.answered();
   }
@@ -71,7 +73,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
       const sentAtMs = clock.now();
       try {
         const results = await run(items, context);
-        health.succeeded();
+        health.succeeded(clock.now());
         return results;
       } catch (error) {
         const hints = errorHints(error);

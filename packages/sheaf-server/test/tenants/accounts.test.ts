@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Accounts } from "../../../dist/server/models/accounts.js";
+import { Accounts } from "../../dist/tenants/accounts.js";
 
 test("a sender is bad while more than a quarter of its latest items broke a run, and nobody else is", () => {
   const accounts = new Accounts();

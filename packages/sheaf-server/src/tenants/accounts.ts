@@ -1,3 +1,5 @@
+import type { Caller } from "./caller.ts";
+
 /** Of its latest items, the share that may break runs before a sender's items run apart. */
 const mostBroken = 0.25;
 /** About how many items are its latest. */
@@ -49,3 +51,14 @@ function count(account: Account, broken: 0 | 1): void {
   account.items = kept * account.items + 1;
   account.broken = kept * account.broken + broken;
 }
+
+/** Who sent an item, by the options of its request. */
+interface Sent {
+  readonly caller?: Caller | undefined;
+  readonly sender?: object | string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Who is charged for an item: its tenant, else its connection; undefined if neither is known. */
+export const senderOf = ({ caller, sender, signal }: Sent): object | string | undefined =>
+  caller?.tenant ?? sender ?? signal;
