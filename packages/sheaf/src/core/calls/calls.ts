@@ -1,20 +1,17 @@
 import type { DetailedResult } from "../contract/batcher.ts";
 import type { Scheduler } from "../dispatch/scheduler.ts";
-import type { Entrance, Terms } from "../queue/entrance.ts";
+import type { Entrance } from "../queue/entrance.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { Chunk, Settler } from "../queue/chunk.ts";
-import type { Account } from "../queue/tenants.ts";
+import { Entry, type RunOfBatch, type Settler, type Terms } from "../queue/entry.ts";
 import type { AbortSignalLike } from "../runtime/runtime.ts";
 import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 
-// One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
-// stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the
-// garbage collector more than the rest of a call.
-let target: Chunk;
+// One executor for all promises, so that no closure is made per call: it gives `resolve` to the entry that enters next.
+let target: Entry;
 const capture = (resolve: (value: never) => void): void => {
-  target.settlers[target.count] = resolve as Settler;
+  target.settler = resolve as Settler;
 };
 
 export interface Calls<In, Out> {
@@ -46,14 +43,15 @@ export function callsOf<In, Out>(
   const { epochs } = queue;
   const room = admission.roomOf(1);
   const laneQueue = queue.onlyGroup?.laneQueue(1);
-  // No weight, deadline or key but that of the tenant: no other function to call and nothing to watch.
+  // No weight, gate or key but that of the tenant: no other function to call.
   const hasTerms =
     laneQueue === undefined ||
     settings.weigh !== undefined ||
     settings.orderKey !== undefined ||
     settings.dedupeKey !== undefined ||
-    settings.timeoutMs !== undefined;
+    settings.refuseLate !== undefined;
   const isPlain = !hasTerms && settings.fairKey === undefined;
+  const hasTimeout = settings.timeoutMs !== undefined;
   const mayWait = settings.onQueueFull === "wait";
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
@@ -61,10 +59,11 @@ export function callsOf<In, Out>(
     scheduler.arriving(1);
     if (isPlain && (typeof callOptions !== "object" || callOptions === null) && admission.refusal === undefined) {
       if (room.hasRoom()) {
-        const chunk = queue.tail(laneQueue, epochs.current);
-        if (target !== chunk) target = chunk as unknown as Chunk;
+        const entry = new Entry(item, scheduler.burst, epochs.current);
+        target = entry;
         const promise = new Promise<Out>(capture);
-        queue.fill(chunk, laneQueue, item, scheduler.burstAtMs);
+        queue.push(entry, laneQueue);
+        if (hasTimeout) queue.cancellation.watch(entry);
         return promise;
       }
     }
@@ -75,25 +74,26 @@ export function callsOf<In, Out>(
   const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
     scheduler.arriving(1);
     if (typeof callOptions === "object" && callOptions !== null) return enter(item, callOptions, mayWait);
-    let tenant: Account<In>;
+    let entry: Entry<In>;
     try {
-      tenant = entrance.tenantOf(item);
+      entry = entrance.inTurn(item, scheduler.burst);
     } catch (error) {
       return Promise.reject(error);
     }
-    if (!room.hasRoomFor(tenant)) return holdInTurn(item, tenant);
-    const chunk = queue.tail(laneQueue!, epochs.current);
-    if (target !== chunk) target = chunk as unknown as Chunk;
+    if (!room.hasRoomFor(entry.keys!.tenant)) return holdInTurn(entry);
+    target = entry;
     const promise = new Promise<Out>(capture);
-    queue.fill(chunk, laneQueue!, item, scheduler.burstAtMs);
-    queue.tenants!.entered(chunk, chunk.count - 1, tenant);
+    queue.push(entry, laneQueue!);
+    if (hasTimeout) queue.cancellation.watch(entry);
+    queue.tenants!.entered(entry);
     return promise;
   };
 
-  const holdInTurn = (item: In, tenant: Account<In>): Promise<Out> =>
+  const holdInTurn = (entry: Entry<In>): Promise<Out> =>
     new Promise<Out>((resolve) => {
-      const arrival = { item, weight: 1, group: undefined, orderKey: undefined, dedupeKey: undefined, tenant };
-      entrance.hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
+      admission.checkOpen(1, undefined);
+      entry.settler = resolve as Settler;
+      entrance.hold(entry, entry.settler, mayWait);
     });
 
   /** Call it after `scheduler.arriving`. */
@@ -104,16 +104,17 @@ export function callsOf<In, Out>(
     });
 
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
-    const isObject = typeof callOptions === "object" && callOptions !== null;
-    const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
-    if (isObject) checkCallOptions(callOptions);
+    if (typeof callOptions !== "object" || callOptions === null) {
+      admission.checkOpen(items, undefined);
+      return scheduler.burst;
+    }
+    checkCallOptions(callOptions);
+    const { signal, timeoutMs, priority, tag, alone = false } = callOptions;
     const watched = signal as unknown as AbortSignalLike | undefined;
     admission.checkOpen(items, watched);
-    const arrivedAtMs = scheduler.burstAtMs;
-    const lane = laneOf(priority);
-    const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
-    const deadlineAtMs = arrivedAtMs + waitMs;
-    return { lane, signal: watched, deadlineAtMs, arrivedAtMs, tag, alone };
+    const { arrivedAtMs } = scheduler.burst;
+    const deadlineAtMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
+    return { lane: laneOf(priority), signal: watched, deadlineAtMs, arrivedAtMs, tag, alone };
   };
 
   const detailed = (item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>> =>
@@ -136,9 +137,13 @@ export function callsOf<In, Out>(
   return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, checkRoom, termsOf };
 }
 
-/** The result that `detailed` gives, made from the chunk of the batch in which the item runs. */
-export function detailedResultOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): DetailedResult<Out> {
-  const { batchId, size, startedAtMs, runMs = nowMs - startedAtMs } = chunk.run!;
-  const queueMs = Math.max(0, startedAtMs - chunk.arrivedAtMs(index));
-  return { value: value as Out, batchId, batchSize: size, queueMs, runMs };
+/** The result that `detailed` gives, made from the run of the batch in which the item runs. */
+export function detailedResultOf<Out>(
+  value: unknown,
+  { batchId, size, startedAtMs, runMs }: RunOfBatch,
+  arrivedAtMs: number,
+  nowMs: number,
+): DetailedResult<Out> {
+  const queueMs = Math.max(0, startedAtMs - arrivedAtMs);
+  return { value: value as Out, batchId, batchSize: size, queueMs, runMs: runMs ?? nowMs - startedAtMs };
 }

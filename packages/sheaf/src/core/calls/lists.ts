@@ -8,7 +8,7 @@ import { mapOver } from "./map.ts";
 import type { CallOptions } from "../contract/options.ts";
 import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
-import type { MultiCallEntry } from "../queue/chunk.ts";
+import type { MultiCallEntry } from "../queue/entry.ts";
 
 /** Several items of one caller. */
 export function listsOf<In, Out>(

@@ -1,13 +1,15 @@
 import { describe, isPromiseLike } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
-import type { AbortListeners } from "../queue/cancellation.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
 
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {
   /** Calls that may be under way at once: enough to fill every slot and the batches behind them. */
   readonly window: number;
-  readonly aborts: AbortListeners;
+  readonly aborts: {
+    add(signal: AbortSignalLike, callback: () => void): void;
+    remove(signal: AbortSignalLike, callback: () => void): void;
+  };
   hasRoom(): boolean;
   call(item: In, options: CallOptions): Promise<Out>;
 }

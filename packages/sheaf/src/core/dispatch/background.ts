@@ -1,7 +1,7 @@
 import { nextSize, type CostModel } from "../../policies/cost-model.ts";
 import { BulkLoad } from "./bulk-load.ts";
 import type { Settings } from "../contract/settings.ts";
-import type { Chunk } from "../queue/chunk.ts";
+import type { Batch } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -82,7 +82,7 @@ export class Background<In> {
     if (live === 0 || !this.#isKnown) return size;
     if (this.#isYielding) return Math.min(size, this.#within(fillRuns * this.#cost.at(Math.min(live, size)), 0));
     if (this.#queue.cancellation.nextDeadlineAtMs === Infinity) return size;
-    const isLate = nowMs + this.#likelyMs(size) > group.firstDeadlineAtMs(1);
+    const isLate = nowMs + this.#likelyMs(size) > group.firstDeadlineAtMs(size, 1);
     return isLate ? Math.min(size, live) : size;
   }
 
@@ -96,9 +96,10 @@ export class Background<In> {
   }
 
   /** A batch has been taken, which will take `runMs`. */
-  took(batch: Chunk<In>, bulk: number, runMs: number): void {
-    const { count } = batch;
-    if (bulk < count) this.#due((batch.deadlinesAtMs?.[0] ?? Infinity) - batch.arrivedAtMs(0));
+  took({ entries, bulk }: Batch<In>, runMs: number): void {
+    const { length: count } = entries;
+    const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
+    if (bulk < count) this.#due(deadlineAtMs - arrivedAtMs);
     if (runMs === 0 || (bulk === 0 && this.#queue.bulkWaiting === 0)) return;
     const most = this.#fullSize;
     const owed = this.#owed + most * (runMs / this.#fullMs) * (floor - bulk / count);

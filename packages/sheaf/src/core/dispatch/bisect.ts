@@ -4,10 +4,11 @@ import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Settings } from "../contract/settings.ts";
+import { type Entry, weightsOf } from "../queue/entry.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { newAbortController, warnOnce } from "../runtime/runtime.ts";
 import type { BatchRun, Dispatcher } from "./dispatcher.ts";
-import { sumOf, type Run, type RunFacts } from "./run.ts";
+import type { Run, RunFacts } from "./run.ts";
 import type { RunTimeouts, Timed } from "./run-timeouts.ts";
 
 /** A part of a failed batch. */
@@ -51,14 +52,14 @@ class Search<In, Out> {
   #isHung = false;
 
   constructor(run: Run<In>, error: unknown, how: Bisector<In, Out>) {
-    const { size, calls: batch } = run;
+    const { size, batch } = run;
     this.#run = run;
     this.#error = error;
     this.#how = how;
     const levels = Math.ceil(Math.log2(Math.max(size, 2)));
     this.#runsLeft = how.settings.maxBisectRuns ?? 8 * levels;
     this.#lossesLeft = 2 * levels + 2;
-    const all: Part = { indices: [...batch.items.keys()], hasFullTime: true };
+    const all: Part = { indices: [...batch.entries.keys()], hasFullTime: true };
     if (isLoss(error) !== undefined) this.#lost(error);
     // Most crashes come from outside, so the whole runs again, and so does a lone item that took too long where that is in nobody's way.
     if (this.#isLost && (size === 1 ? how.runsApart : !this.#isHung)) this.#parts.push(all);
@@ -183,7 +184,7 @@ class Search<In, Out> {
     if (!this.#hasPassed && !(this.#isLost && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
     if (this.#hasPassed || this.#isApart) this.#how.blamed(this.#hung);
-    for (const { index, error } of this.#found) this.#how.found(this.#run.calls.items[index]!, error);
+    for (const { index, error } of this.#found) this.#how.found(this.#run.batch.entries[index]!.item, error);
   }
 }
 
@@ -319,7 +320,7 @@ export class Bisector<In, Out> {
 
   ended(run: Run<In>, index: number, result: unknown): void {
     run.itemEnded(result);
-    this.#calls.settle(run.calls, index, result);
+    this.#calls.settle(run.batch, run.batch.entries[index]!, result);
   }
 
   /** The error of an item that failed alone. */
@@ -332,12 +333,12 @@ export class Bisector<In, Out> {
 
   failed(run: Run<In>, index: number, error: unknown): void {
     run.failedItems++;
-    this.#calls.settle(run.calls, index, error, undefined, "error");
+    this.#calls.settle(run.batch, run.batch.entries[index]!, error, undefined, "error");
   }
 
   /** Whether the callers of an item have left. */
   hasLeft(run: Run<In>, index: number): boolean {
-    return this.#calls.leftBehind(run.calls, index);
+    return this.#calls.leftBehind(run.batch.entries[index]!);
   }
 
   restFailed(run: Run<In>, error: unknown): void {
@@ -381,26 +382,26 @@ export class Bisector<In, Out> {
     limitMs: number | undefined,
   ): Promise<Outcome> {
     const dispatcher = this.#dispatcher;
-    const { calls: batch, weight, size } = run;
+    const { batch, weight, size } = run;
     const { length } = indices;
     const { runOne } = this.settings;
     run.counted = (weight * length) / size;
     run.extraRuns++;
     run.beganAtMs = nowMs;
     const msBefore = dispatcher.together(nowMs);
-    dispatcher.ranAgain(length, run.counted, batch.bulkRate, nowMs);
+    dispatcher.ranAgain(length, run.counted, run.bulkRate, nowMs);
     if (isApart) run.attempt++;
     const isOne = length === 1 && runOne !== undefined;
     const batchRun: BatchRun<In> = isOne ? async ([item], handle) => [await runOne(item!, handle)] : this.#run;
-    const items = indices.map((index) => batch.items[index]!);
+    const entries = indices.map((index) => batch.entries[index]!);
     const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
     try {
       const results = dispatcher.inOrder(
-        await dispatcher.attempt(run, handle, items, batchRun, limitMs),
-        items,
+        await dispatcher.attempt(run, handle, entries, batchRun, limitMs),
+        entries,
         handle,
       );
-      if (!isOne && !handle.isApart) this.#partPassed(run, handle, indices, nowMs, msBefore);
+      if (!isOne && !handle.isApart) this.#partPassed(run, handle, entries, nowMs, msBefore);
       return { results };
     } catch (error) {
       return { error, givenUp: handle.abandoned ? handle : undefined };
@@ -417,15 +418,17 @@ export class Bisector<In, Out> {
   }
 
   /** A part of a batch costs what a batch of its size does. */
-  #partPassed(run: Run<In>, handle: BaseRunHandle, indices: readonly number[], startedAtMs: number, msBefore: number) {
+  #partPassed(
+    run: Run<In>,
+    handle: BaseRunHandle,
+    entries: readonly Entry<In>[],
+    startedAtMs: number,
+    msBefore: number,
+  ) {
     const nowMs = this.settings.clock.now();
-    const weights = run.calls.weights && indices.map((index) => run.calls.weights![index]!);
     const part: RunFacts = {
-      size: indices.length,
-      weights: weights && {
-        sum: sumOf(weights),
-        heaviest: weights.reduce((most, weight) => Math.max(most, weight), 0),
-      },
+      size: entries.length,
+      weights: run.batch.weights && weightsOf(entries),
       startedAtMs,
       inFlight: this.#dispatcher.meanInFlight(startedAtMs, msBefore, nowMs),
       runMs: handle.runMs ?? nowMs - run.beganAtMs,

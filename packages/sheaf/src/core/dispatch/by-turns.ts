@@ -1,8 +1,8 @@
-import { type ItemRef, Chunk } from "../queue/chunk.ts";
+import { Batch, type Entry } from "../queue/entry.ts";
 import type { LaneQueue } from "../queue/group.ts";
 import type { Claim, Row, Turns } from "../queue/turns.ts";
 import { type Account, rowOf, type Tenants } from "../queue/tenants.ts";
-import { Cursor, type Entry } from "./cursors.ts";
+import { Cursor } from "./cursors.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /**
@@ -49,15 +49,15 @@ export class ByTurns<In> extends Cursor<In> {
     this.#payer = row.tenant;
     for (const shared of claim.all ?? []) (this.#met ??= new Set()).add(shared);
     row.at = after(claim);
-    return claim;
+    return claim.entry;
   }
 
   override went(weight: number): void {
     this.#tenants.tryCharge(this.#payer, weight);
   }
 
-  override insert({ chunk, index }: ItemRef<In>): void {
-    const own = chunk.claims![index]!;
+  override insert({ keys }: Entry<In>): void {
+    const own = keys!.claim!;
     for (const claim of own.all ?? [own]) {
       if (claim.row !== undefined) continue;
       this.#met?.delete(claim); // when it was met, it was set aside
@@ -92,32 +92,20 @@ export class ByTurns<In> extends Cursor<In> {
   }
 
   #hasWaitedTooLong({ first, tenant }: Row<In>): boolean {
-    return first !== undefined && this.laneQueue.group.isTooOld(first.chunk.arrivedAtMs(first.index), tenant.leavers);
+    return first !== undefined && this.laneQueue.group.isTooOld(first.entry.terms.arrivedAtMs, tenant.leavers);
   }
 }
 
 const after = <In>(claim: Claim<In>): Claim<In> | undefined => (claim.row!.fromNewest ? claim.previous : claim.next);
 
-/** Takes the front of a lane queue by turns of tenants. Where they agree with the order of arrival, a chunk is a batch without a copy. */
-export function takeTurns<In>(queue: Queue<In>, laneQueue: LaneQueue<In>, turns: Turns<In>, limit: number): Chunk<In> {
-  const tenants = queue.tenants!;
-  const head = laneQueue.head!;
-  const mayBeWhole = head.live === head.count && head.count <= limit;
-  let claim = turns.top()?.first;
-  let inOrder = 0;
-  for (; mayBeWhole && claim?.chunk === head && claim.index === inOrder; claim = turns.top()?.first) {
-    tenants.charge(claim.tenant, head.weights?.[inOrder] ?? 1);
-    tenants.left(head, inOrder++);
-  }
-  const isWhole = inOrder === head.count;
-  const batch = isWhole
-    ? queue.takeHead(laneQueue)
-    : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
-  for (let index = 0; index < inOrder && !isWhole; index++) queue.move(head, index, batch);
-  for (; claim !== undefined && batch.count < limit; claim = turns.top()?.first) {
-    const { tenant, chunk, index } = claim;
-    tenants.charge(tenant, chunk.weights?.[index] ?? 1);
-    queue.move(chunk, index, batch);
+/** Takes the front of a lane queue by turns of tenants. */
+export function takeTurns<In>(queue: Queue<In>, laneQueue: LaneQueue<In>, turns: Turns<In>, limit: number): Batch<In> {
+  const size = Math.min(limit, laneQueue.live);
+  const batch = new Batch<In>(size);
+  for (let left = size; left > 0; left--) {
+    const { tenant, entry } = turns.top()!.first!;
+    queue.tenants!.charge(tenant, entry.weight);
+    queue.take(entry, laneQueue, batch);
   }
   return batch;
 }

@@ -6,9 +6,9 @@ import type { Executor } from "../contract/executor.ts";
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Background } from "./background.ts";
 import type { Dispatcher, Learner } from "./dispatcher.ts";
-import { sumOf, type RunFacts } from "./run.ts";
+import type { RunFacts } from "./run.ts";
 import type { LoadShedding } from "./load-shedding.ts";
-import type { Chunk } from "../queue/chunk.ts";
+import type { Batch } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
 import type { Costs } from "./composition.ts";
 import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
@@ -168,7 +168,9 @@ export class Decisions<In, Out> {
 
   /** The first deadline of the group's next items, or a moment before it. */
   #firstDeadlineAtMs(group: Group<In>): number {
-    return this.#queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs();
+    return this.#queue.cancellation.nextDeadlineAtMs === Infinity
+      ? Infinity
+      : group.firstDeadlineAtMs(this.#settings.maxBatchSize);
   }
 
   /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
@@ -384,30 +386,28 @@ export class Launcher<In, Out> {
     const run = goes ? Math.min(decision.run, capacity) : 1;
     const batch = goes || takesAlone ? this.#next.take(group, run, nowMs, costs, takesAlone) : undefined;
     if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
-    const weight = weightOf(batch.weights, batch.count, this.#settings.batchWeight === "padded");
-    seat?.spend(nowMs, batch.count, weight, batch.bulkRate);
+    const { entries, weights, bulk: bulkTaken } = batch;
+    const size = entries.length;
+    const isPadded = this.#settings.batchWeight === "padded";
+    const weight = weights === undefined ? size : isPadded ? size * weights.heaviest : weights.sum;
+    seat?.spend(nowMs, size, weight, bulkTaken / size);
     this.#tookBulk(batch);
     this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (this.#settings.slots.paceMs ?? 0);
     group.held = false;
-    const firstDeadlineAtMs = batch.deadlinesAtMs?.[0];
-    if (firstDeadlineAtMs !== undefined) this.#demand.due(firstDeadlineAtMs - batch.arrivedAtMs(0));
-    const taken = { size: batch.count, asked: run, capacity, leftInGroup: group.waiting, left: this.#queue.size };
+    const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
+    if (deadlineAtMs < Infinity) this.#demand.due(deadlineAtMs - arrivedAtMs);
+    const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: this.#queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, this.#settings.maxBatchSize);
     this.#dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
     return started;
   }
 
-  #tookBulk(batch: Chunk<In>): void {
+  #tookBulk(batch: Batch<In>): void {
     if (this.#queue.bulkArrived === 0) return;
-    const { count, weights, heaviest, lanes } = batch;
-    const bulk = lanes?.reduce<number>((sum, lane) => sum + (lane === 2 ? 1 : 0), 0) ?? 0;
+    const { entries, weights, bulk } = batch;
     this.#queue.bulkTaken += bulk;
-    const runMs = weights === undefined ? this.#cost.at(count) : this.#cost.of(count, sumOf(weights), heaviest);
-    this.#background.took(batch, bulk, runMs);
+    const { length } = entries;
+    const runMs = weights === undefined ? this.#cost.at(length) : this.#cost.of(length, weights.sum, weights.heaviest);
+    this.#background.took(batch, runMs);
   }
-}
-
-function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
-  if (weights === undefined) return count;
-  return padded ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0) : sumOf(weights);
 }

@@ -2,8 +2,8 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { Bisector, isLoss, mayBeOfItems } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import type { Chunk } from "../queue/chunk.ts";
-import { eachRead, resultsInOrder, Run, sumOf, type RunFacts } from "./run.ts";
+import type { Batch, Entry } from "../queue/entry.ts";
+import { eachRead, resultsInOrder, Run, type RunFacts } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -60,7 +60,7 @@ export class Dispatcher<In, Out> {
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
   #togetherMs = 0;
   #changedAtMs = 0;
-  readonly inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
+  readonly inOrder: (results: unknown, entries: readonly Entry<In>[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #bisector: Bisector<In, Out> | undefined;
   readonly #timeouts: RunTimeouts | undefined;
 
@@ -192,8 +192,8 @@ export class Dispatcher<In, Out> {
   }
 
   /** It answers one of its items early. */
-  answered(calls: Chunk<In>, index: number, result: unknown): void {
-    this.#calls.settle(calls, index, result);
+  answered(batch: Batch<In>, index: number, result: unknown): void {
+    this.#calls.settle(batch, batch.entries[index]!, result);
   }
 
   /** A batch or a part of one failed with this error. One in an item's place is that item's: it pauses nobody. */
@@ -212,7 +212,7 @@ export class Dispatcher<In, Out> {
   }
 
   start(
-    batch: Chunk<In>,
+    batch: Batch<In>,
     reason: DispatchReason,
     sizeReason: SizeReason,
     group: unknown,
@@ -220,12 +220,11 @@ export class Dispatcher<In, Out> {
     nowMs: number,
   ): void {
     const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this);
-    if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
     run.msBefore = this.#hold(run, nowMs);
     // An await in a function of its own would take half as long again.
-    this.attempt(run, run, batch.items, this.#run, undefined).then(
+    this.attempt(run, run, batch.entries, this.#run, undefined).then(
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
@@ -266,7 +265,7 @@ export class Dispatcher<In, Out> {
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
   cutOff(error: BatcherError): void {
     for (const run of this.#all()) {
-      this.#calls.failAll(run.calls, error, "rejected");
+      this.#calls.failAll(run.batch, error, "rejected");
       run.abort(error);
     }
   }
@@ -289,11 +288,11 @@ export class Dispatcher<In, Out> {
   }
 
   #ran(run: Run<In>, returned: unknown): void {
-    const { calls: batch } = run;
+    const { batch } = run;
     const { tally } = this.#calls;
     let results: ArrayLike<unknown>;
     try {
-      results = this.inOrder(returned, batch.items, run);
+      results = this.inOrder(returned, batch.entries, run);
     } catch (error) {
       return void this.#failed(run, error);
     }
@@ -304,10 +303,10 @@ export class Dispatcher<In, Out> {
       this.#calls.settleAll(batch, results, nowMs);
     } catch {
       // An entry cannot be read: a Proxy, or a getter that throws. The others can.
-      results = eachRead(results, batch.count);
+      results = eachRead(results, batch.entries.length);
       this.#calls.settleAll(batch, results, nowMs);
     }
-    for (let i = 0; tally.error > failedBefore && i < batch.count; i++)
+    for (let i = 0; tally.error > failedBefore && i < batch.entries.length; i++)
       if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
     this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok", false);
     this.#end(run, nowMs);
@@ -333,7 +332,7 @@ export class Dispatcher<In, Out> {
 
   /** Not for nobody, unless it shows in nobody's way what would hang another run. */
   #isWorthSearching(run: Run<In>, { runsApart }: Bisector<In, Out>): boolean {
-    return run.calls.live > 0 || (run.abandoned && runsApart);
+    return run.batch.live > 0 || (run.abandoned && runsApart);
   }
 
   async #search(failed: Run<In>, error: unknown, bisector: Bisector<In, Out>): Promise<void> {
@@ -358,14 +357,13 @@ export class Dispatcher<In, Out> {
 
   /** Runs the items of a run that was given up again. */
   #heirOf(hung: Run<In>, nowMs: number): Run<In> {
-    const { batchId, calls, weight, reason, sizeReason, group, startedAtMs } = hung;
-    const heir = new Run<In>(batchId, calls, weight, reason, sizeReason, group, startedAtMs, this);
-    heir.weights = hung.weights;
+    const { batchId, batch, weight, reason, sizeReason, group, startedAtMs } = hung;
+    const heir = new Run<In>(batchId, batch, weight, reason, sizeReason, group, startedAtMs, this);
     heir.msBefore = hung.msBefore;
     heir.attempt = hung.attempt;
     heir.passedItems = hung.passedItems;
     heir.failedItems = hung.failedItems;
-    calls.run = heir;
+    batch.run = heir;
     hung.heir = heir;
     heir.elder = hung;
     this.#leave(hung, nowMs);
@@ -380,8 +378,8 @@ export class Dispatcher<In, Out> {
   }
 
   restFailed(run: Run<In>, error: unknown): void {
-    for (const settler of run.calls.settlers) if (settler !== undefined) run.failedItems++;
-    this.#calls.failAll(run.calls, error);
+    for (const { settler } of run.batch.entries) if (settler !== undefined) run.failedItems++;
+    this.#calls.failAll(run.batch, error);
   }
 
   putBack(run: Run<In>, error: unknown): void {
@@ -404,8 +402,8 @@ export class Dispatcher<In, Out> {
 
   /** Frees a batch's order keys when its last run has ended. */
   releaseKeys(run: Run<In>): void {
-    const { isOver, elder, partsLeft, calls } = run.heir ?? run;
-    if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(calls);
+    const { isOver, elder, partsLeft, batch } = run.heir ?? run;
+    if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(batch);
   }
 
   /** Every run that has not ended, with those that wait for a slot. */
@@ -432,13 +430,13 @@ export class Dispatcher<In, Out> {
   attempt(
     run: Run<In>,
     handle: BaseRunHandle & Timed,
-    items: readonly In[],
+    entries: readonly Entry<In>[],
     batchRun: BatchRun<In>,
     limitMs: number | undefined,
   ): Promise<unknown> {
     const begin = (): Promise<unknown> => {
       const { arrived } = this.#queue;
-      const ended = started(batchRun, items, handle);
+      const ended = started(batchRun, entries, handle);
       if (this.#queue.arrived > arrived) run.hasCalled = true;
       return ended;
     };
@@ -467,10 +465,14 @@ export class Dispatcher<In, Out> {
 }
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */
-function started<In>(batchRun: BatchRun<In>, items: readonly In[], handle: BaseRunHandle): Promise<unknown> {
+function started<In>(batchRun: BatchRun<In>, entries: readonly Entry<In>[], handle: BaseRunHandle): Promise<unknown> {
   try {
-    // The batch function may change its array; results by key and a bisection need the items again.
-    return Promise.resolve(batchRun(items.slice(), handle));
+    return Promise.resolve(
+      batchRun(
+        entries.map(({ item }) => item),
+        handle,
+      ),
+    );
   } catch (error) {
     return Promise.reject(error);
   }

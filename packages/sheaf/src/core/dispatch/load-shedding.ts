@@ -1,6 +1,6 @@
 import type { Queue } from "../queue/queue.ts";
 import type { Caution } from "./decision.ts";
-import type { Chunk } from "../queue/chunk.ts";
+import type { Entry } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
 import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import type { Background } from "./background.ts";
@@ -55,13 +55,10 @@ export class LoadShedding<In, Out> {
   /** Only items that would be late even alone: the next batch is composed so that no other is. */
   #shedByWeight(group: Group<In>, nowMs: number): void {
     const likelyMs = (weight: number): number => this.#caution.now * this.#cost.of(1, weight, weight);
-    group.everyChunk((chunk) => {
-      this.#queue.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
-        const ownMs = likelyMs(chunk.weights?.[index] ?? 1);
-        if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesAtMs![index]!) return false;
-        this.#queue.cancellation.expired(chunk, index, ownMs);
-        return true;
-      });
+    [...group.entries()].forEach((entry) => {
+      const ownMs = likelyMs(entry.weight);
+      while (group.waiting > 1 && isWaiting(entry) && entry.terms.deadlineAtMs <= nowMs + ownMs)
+        this.#queue.cancellation.expired(entry, ownMs);
     });
   }
 
@@ -73,15 +70,10 @@ export class LoadShedding<In, Out> {
     const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, most));
     const allMs = runMs(waiting);
     if (cancellation.nextDeadlineAtMs >= nowMs + allMs) return;
-    const lateAtMs: number[] = [];
-    const everyChunk = (visit: (chunk: Chunk<In>) => void): void =>
-      group.everyChunk((chunk) => (chunk.laneQueue!.lane === 2) === ofBulk && visit(chunk));
-    everyChunk((chunk) =>
-      cancellation.eachLate(chunk, nowMs + allMs, (index) => {
-        lateAtMs.push(chunk.deadlinesAtMs![index]!);
-        return false;
-      }),
+    const late = [...group.entries()].filter(
+      ({ lane, terms }) => (lane === 2) === ofBulk && terms.deadlineAtMs <= nowMs + allMs,
     );
+    const lateAtMs = late.map(({ terms }) => terms.deadlineAtMs);
     lateAtMs.sort((a, b) => b - a);
     // Without the others the batch is smaller, and over earlier.
     const others = waiting - lateAtMs.length;
@@ -91,12 +83,14 @@ export class LoadShedding<In, Out> {
     if (droppedAtMs === undefined) return;
     const likelyMs = runMs(others + kept + 1);
     let sameKept = kept - lateAtMs.indexOf(droppedAtMs);
-    everyChunk((chunk) =>
-      cancellation.eachLate(chunk, droppedAtMs, (index) => {
-        if (group.waiting === 1 || (droppedAtMs === chunk.deadlinesAtMs![index] && sameKept-- > 0)) return false;
-        this.#queue.cancellation.expired(chunk, index, likelyMs);
-        return true;
-      }),
-    );
+    for (const entry of late) {
+      while (group.waiting > 1 && isWaiting(entry) && entry.terms.deadlineAtMs <= droppedAtMs) {
+        if (entry.terms.deadlineAtMs === droppedAtMs && sameKept-- > 0) break;
+        cancellation.expired(entry, likelyMs);
+      }
+    }
   }
 }
+
+/** A policy or a clock that calls the batcher may have made it leave. */
+const isWaiting = ({ settler, laneQueue }: Entry): boolean => settler !== undefined && laneQueue !== undefined;

@@ -1,7 +1,7 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { SizeReason } from "../../policies/policy.ts";
-import { Chunk } from "../queue/chunk.ts";
+import { Batch, weightsOf } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
@@ -96,13 +96,14 @@ export class NextBatch<In> {
     nowMs: number,
     costs: Costs | undefined,
     onlyAlone: boolean = false,
-  ): Chunk<In> | undefined {
+  ): Batch<In> | undefined {
     if (group.waiting === 0) return undefined; // a policy may have aborted its items
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
     const batch = this.#takeRow(group, most, costs) ?? this.#chooser().take(group, most, nowMs, costs, onlyAlone);
     if (batch === undefined) return undefined;
-    if (batch.refs !== undefined) this.#leaveKeys(batch);
-    this.#queue.served(group, batch.count);
+    if (this.#queue.hasWeights) batch.weights = weightsOf(batch.entries);
+    this.#leaveKeys(batch);
+    this.#queue.served(group, batch.entries.length);
     return batch;
   }
 
@@ -122,30 +123,25 @@ export class NextBatch<In> {
   }
 
   /** The usual case, one lane and nothing to skip: takes its front without choosing item by item. */
-  #takeRow(group: Group<In>, limit: number, costs: Costs | undefined): Chunk<In> | undefined {
+  #takeRow(group: Group<In>, limit: number, costs: Costs | undefined): Batch<In> | undefined {
     if (!this.#isRow(group, costs)) return undefined;
     const [immediate, interactive, bulk] = group.laneQueues;
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;
     if (laneQueue.turns !== undefined) return takeTurns(this.#queue, laneQueue, laneQueue.turns, limit);
-    let head = laneQueue.head!;
-    const batch =
-      head.live === head.count && head.count <= limit
-        ? this.#queue.takeHead(laneQueue)
-        : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
-    while (batch.count < limit && laneQueue.live > 0) {
-      head = laneQueue.head!;
-      while (head.settlers[head.head] === undefined) head.head++;
-      this.#queue.move(head, head.head, batch);
-    }
+    const size = Math.min(limit, laneQueue.live);
+    const batch = new Batch<In>(size);
+    for (let left = size; left > 0; left--) this.#queue.take(laneQueue.head!, laneQueue, batch);
     return batch;
   }
 
   /** The batch's items no longer wait: the batch holds their order keys, and equal items start again on their own. */
-  #leaveKeys(batch: Chunk<In>): void {
-    for (const ref of batch.refs!) {
-      if (ref.order !== undefined) this.#queue.order!.taken(ref, batch);
-      if (this.#settings.dedupe !== "running") ref.leaveDedupe?.(ref);
+  #leaveKeys(batch: Batch<In>): void {
+    const { order, equal } = this.#queue;
+    if (order === undefined && equal === undefined) return;
+    for (const entry of batch.entries) {
+      if (entry.keys!.order !== undefined) order!.taken(entry, batch);
+      if (this.#settings.dedupe !== "running") entry.keys!.equal?.leave(entry);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { Chunk, type ItemRef } from "../queue/chunk.ts";
+import { type Entry, Keys } from "../queue/entry.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Run } from "./run.ts";
@@ -18,66 +18,45 @@ export function putBack<In>(
   throttle: Throttle,
   maxPauseMs: number,
 ): void {
-  const { calls: batch } = run;
+  const { batch } = run;
   const isPast = (deadlineAtMs: number, arrivedAtMs: number): boolean =>
     deadlineAtMs === Infinity
       ? throttle.pausedMsSince(arrivedAtMs) >= maxPauseMs
       : deadlineAtMs <= throttle.resumesAtMs;
-  const isOver = (chunk: Chunk<In>, index: number): boolean =>
-    chunk.settlers[index] !== undefined &&
-    ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
-      isPast(chunk.deadlinesAtMs?.[index] ?? Infinity, chunk.arrivedAtMs(index)));
-  const endIn = (chunk: Chunk<In>): void => {
+  const isOver = ({ settler, keys, terms }: Entry<In>): boolean =>
+    settler !== undefined && ((keys?.putBacks ?? 0) >= maxPutBacks || isPast(terms.deadlineAtMs, terms.arrivedAtMs));
+  const end = (entry: Entry<In>): void => {
     // Another caller of the same item may take the place of one who leaves.
-    for (let i = 0; i < chunk.count; i++)
-      while (isOver(chunk, i)) queue.cancellation.withdraw(chunk, i, error, "error");
+    while (isOver(entry)) queue.cancellation.withdraw(entry, error, "error");
   };
   // A signal may spare a call while it runs; now it waits again, and is withdrawn.
-  for (let i = 0; i < batch.count; i++) {
-    while (batch.settlers[i] !== undefined && batch.signals?.[i]?.aborted === true)
-      queue.cancellation.withdraw(batch, i, batch.signals[i]!.reason, "aborted");
-  }
-  endIn(batch);
-  for (let i = 0; i < batch.count; i++) queue.cancellation.leftBehind(batch, i);
+  for (const entry of batch.entries)
+    while (entry.settler !== undefined && entry.terms.signal?.aborted === true)
+      queue.cancellation.withdraw(entry, entry.terms.signal.reason, "aborted");
+  batch.entries.forEach(end);
+  for (const entry of batch.entries) queue.cancellation.leftBehind(entry);
   queue.equal?.rejoin(batch);
   takeBack(queue, run);
   const isDue = queue.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
-  if (isDue || throttle.pausedMsSince(-Infinity) >= maxPauseMs) queue.everyChunk(endIn);
+  if (isDue || throttle.pausedMsSince(-Infinity) >= maxPauseMs) [...queue.entries()].forEach(end);
 }
 
 /**
  * Moves the unsettled items of a batch that did not run back to the queue, each to its lane and ahead of later arrivals.
  */
-function takeBack<In>(queue: Queue<In>, { calls: batch, group: groupKey, batchId }: Run<In>): void {
-  const { refs } = batch;
-  const indices = [...batch.items.keys()].filter((index) => batch.settlers[index] !== undefined);
-  indices.sort((a, b) => batch.arrivedAtMs(a) - batch.arrivedAtMs(b) || a - b);
+function takeBack<In>(queue: Queue<In>, { batch, group: groupKey, batchId }: Run<In>): void {
+  const entries = batch.entries.filter(({ settler }) => settler !== undefined);
+  entries.sort((a, b) => a.terms.arrivedAtMs - b.terms.arrivedAtMs);
   const group = queue.groupOf(groupKey);
-  const last: (Chunk<In> | undefined)[] = [];
-  const back: ItemRef<In>[] = [];
-  queue.taken -= indices.length;
-  for (const index of indices) {
-    const lane = batch.lanes?.[index] ?? 1;
-    if (lane === 2) queue.bulkTaken--;
+  const last: (Entry<In> | undefined)[] = [];
+  for (const entry of entries) {
+    const { lane, terms } = entry;
     const laneQueue = group.laneQueue(lane);
-    const epoch = batch.epochOf(index);
-    const next = laneQueue.firstAfter(batch.arrivedAtMs(index), batchId);
-    let to = last[lane];
-    if (to === undefined || to.epoch !== epoch || to.next !== next || to.count >= queue.chunkSize) {
-      last[lane] = to = new Chunk<In>(epoch, laneQueue);
-      to.putBackFrom = batchId;
-      laneQueue.insert(to, next);
-    }
-    queue.enters(batch, index, laneQueue);
-    const at = to.count;
-    const duplicates = refs?.[index]?.duplicates;
-    const claim = batch.claims?.[index];
-    if (refs?.[index] !== undefined) back.push(refs[index]);
-    queue.transfer(batch, index, to);
-    (to.putBacks ??= [])[at] = (batch.putBacks?.[index] ?? 0) + 1;
-    if (claim === undefined) continue;
-    const others = duplicates?.claims?.filter((_, i) => duplicates.settlers[i] !== undefined) ?? [];
-    queue.tenants!.putBack(to, at, [claim, ...others.filter((other) => other !== undefined)]);
+    const keys = (entry.keys ??= new Keys());
+    keys.putBacks++;
+    keys.putBackFrom = batchId;
+    queue.putBack(entry, laneQueue, laneQueue.firstAfter(terms.arrivedAtMs, batchId, last[lane]));
+    last[lane] = entry;
   }
-  queue.order?.putBack(back);
+  queue.order?.putBack(entries);
 }

@@ -1,5 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import type { Chunk } from "../queue/chunk.ts";
+import type { Batch, Entry } from "../queue/entry.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
@@ -20,7 +20,7 @@ export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "i
 /** One batch in flight. */
 export class Run<In> extends BaseRunHandle implements Timed {
   readonly weight: number;
-  readonly calls: Chunk<In>;
+  readonly batch: Batch<In>;
   readonly reason: DispatchReason;
   readonly sizeReason: SizeReason;
   readonly group: unknown;
@@ -29,8 +29,6 @@ export class Run<In> extends BaseRunHandle implements Timed {
   beganAtMs: number;
   /** Its executor has reported its start; one that went ahead to a busy slot begins later than it was dispatched. */
   hasBegun = false;
-  /** With `weigh`. */
-  weights: BatchRecord["weights"];
   /** Milliseconds of all runs together until it started. */
   msBefore = 0;
   /** Its index among the runs in flight; -1 for one that has no slot. */
@@ -73,7 +71,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
 
   constructor(
     batchId: number,
-    calls: Chunk<In>,
+    batch: Batch<In>,
     weight: number,
     reason: DispatchReason,
     sizeReason: SizeReason,
@@ -81,9 +79,9 @@ export class Run<In> extends BaseRunHandle implements Timed {
     startedAtMs: number,
     dispatcher: RunReports<In>,
   ) {
-    super(batchId, calls.count);
+    super(batchId, batch.entries.length);
     this.weight = this.counted = weight;
-    this.calls = calls;
+    this.batch = batch;
     this.reason = reason;
     this.sizeReason = sizeReason;
     this.group = group;
@@ -99,7 +97,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
     this.attempt++;
     this.counted = (this.weight * items) / this.size;
     if (items < this.size) this.extraRuns++;
-    this.beganAtMs = this.#dispatcher.retried(items, this.counted, this.calls.bulkRate, items < this.size);
+    this.beganAtMs = this.#dispatcher.retried(items, this.counted, this.bulkRate, items < this.size);
   }
 
   override reportWeight(weight: number): void {
@@ -134,7 +132,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
   override deliver(index: number, result: unknown): boolean {
     if (this.abandoned || !super.deliver(index, result)) return false;
     this.itemEnded(result);
-    this.#dispatcher.answered(this.calls, index, result);
+    this.#dispatcher.answered(this.batch, index, result);
     return true;
   }
 
@@ -148,14 +146,20 @@ export class Run<In> extends BaseRunHandle implements Timed {
     return this.place >= 0;
   }
 
+  /** The part of its items that are bulk. */
+  get bulkRate(): number {
+    return this.batch.bulk / this.size;
+  }
+
   expectedMs(cost: CostModel): number {
-    const { size, weights } = this;
+    const { size, batch } = this;
+    const { weights } = batch;
     return weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
   }
 
   /** The record of its batch; `inFlight`: on average while it ran. */
   record(nowMs: number, inFlight: number, outcome: BatchRecord["outcome"], error: unknown): BatchRecord {
-    const { batchId, reason, sizeReason, size, weight, weights, group, startedAtMs, extraRuns, attempt } = this;
+    const { batchId, reason, sizeReason, size, weight, batch, group, startedAtMs, extraRuns, attempt } = this;
     const tookMs = nowMs - startedAtMs;
     return {
       batchId,
@@ -163,10 +167,10 @@ export class Run<In> extends BaseRunHandle implements Timed {
       sizeReason,
       size,
       weight,
-      weights,
+      weights: batch.weights,
       group,
       startedAtMs,
-      queueWaitMs: queueWait(this.calls, startedAtMs),
+      queueWaitMs: queueWait(this.batch, startedAtMs),
       inFlight,
       runMs: this.runMs ?? tookMs,
       tookMs,
@@ -175,7 +179,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
       extraRuns,
       errorCode: error !== undefined && error instanceof BatcherError ? error.code : undefined,
       attempt,
-      tags: tagsOf(this.calls),
+      tags: tagsOf(this.batch),
     };
   }
 
@@ -191,7 +195,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
   givenUp(reason: unknown): void {
     this.abandoned = true;
     // It cannot be joined: an equal item starts a run of its own.
-    for (const ref of this.calls.refs ?? []) ref?.leaveDedupe?.(ref);
+    for (const entry of this.batch.entries) entry.keys?.equal?.leave(entry);
     this.abort(reason);
   }
 
@@ -223,30 +227,29 @@ export class Run<In> extends BaseRunHandle implements Timed {
   }
 }
 
-function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
-  if (batch.arrivalsAtMs === undefined) {
-    const waitMs = startedAtMs - batch.firstAtMs;
-    return { mean: waitMs, max: waitMs };
-  }
+function queueWait<In>({ entries }: Batch<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
   let total = 0;
   let earliest = startedAtMs;
-  for (let i = 0; i < batch.count; i++) {
-    const arrivedAtMs = batch.arrivalsAtMs[i]!;
+  for (const { terms } of entries) {
+    const { arrivedAtMs } = terms;
     total += Math.max(0, startedAtMs - arrivedAtMs); // a caller who joined it while it ran did not wait
     if (arrivedAtMs < earliest) earliest = arrivedAtMs;
   }
-  return { mean: total / batch.count, max: startedAtMs - earliest };
+  return { mean: total / entries.length, max: startedAtMs - earliest };
 }
 
-/** The tags of its calls, duplicates included. */
-function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
-  let all = tags;
-  for (let i = 0; refs !== undefined && i < refs.length; i++) {
-    const shared = refs[i]?.duplicates?.tags;
-    if (shared !== undefined) all = [...(all ?? []), ...shared];
+/** The tags of its calls, also of those that share an item. */
+function tagsOf<In>({ entries }: Batch<In>): unknown[] | undefined {
+  let tags: unknown[] | undefined;
+  for (const { terms, keys } of entries) {
+    if (terms.tag !== undefined) (tags ??= []).push(terms.tag);
+    for (const sharer of keys?.sharers ?? none)
+      if (sharer.terms.tag !== undefined) (tags ??= []).push(sharer.terms.tag);
   }
-  return all?.filter((tag) => tag !== undefined);
+  return tags;
 }
+
+const none: readonly never[] = [];
 
 const orMap = ", or a Map of results by key";
 
@@ -257,15 +260,15 @@ export function resultsInOrder<In>({
   onMissing,
 }: Pick<Settings<In, unknown>, "name" | "resultKey" | "onMissing">): (
   results: unknown,
-  items: readonly In[],
+  entries: readonly Entry<In>[],
   handle: Pick<BaseRunHandle, "unanswered">,
 ) => ArrayLike<unknown> {
   const warn = warnOnce();
-  return (results, items, handle) => {
-    if (!(results instanceof Map)) return checkResults(results, items.length, name, handle.unanswered(), orMap);
+  return (results, entries, handle) => {
+    if (!(results instanceof Map)) return checkResults(results, entries.length, name, handle.unanswered(), orMap);
     refusePromises([...results.values()], name);
     let isHit = false;
-    const found = items.map((item): unknown => {
+    const found = entries.map(({ item }): unknown => {
       let key: unknown;
       try {
         key = resultKey(item);
@@ -356,5 +359,3 @@ export const eachRead = (results: ArrayLike<unknown>, count: number): unknown[] 
 function isArrayLike(value: unknown): value is ArrayLike<unknown> {
   return typeof value === "object" && value !== null && Number.isInteger((value as { length?: unknown }).length);
 }
-
-export const sumOf = (weights: readonly number[]): number => weights.reduce((sum, weight) => sum + weight, 0);

@@ -1,4 +1,5 @@
 import type { Settings } from "../contract/settings.ts";
+import type { Terms } from "../queue/entry.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -13,6 +14,18 @@ const longestTurnMs = 10;
 /** … and at most this many, where the clock stands still within a turn. */
 const mostInTurn = 4096;
 
+const termsAt = (
+  arrivedAtMs: number,
+  { timeoutMs = Infinity }: { readonly timeoutMs?: number | undefined },
+): Terms => ({
+  lane: 1,
+  signal: undefined,
+  deadlineAtMs: arrivedAtMs + timeoutMs,
+  arrivedAtMs,
+  tag: undefined,
+  alone: false,
+});
+
 /**
  * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
  *
@@ -22,8 +35,8 @@ const mostInTurn = 4096;
  * Where promises and timers end with the request that made them, each wake-up starts in the request that caused it.
  */
 export class Scheduler<In, Out> {
-  /** Arrival time of the current burst. */
-  burstAtMs = 0;
+  /** How the calls without options of the current burst wait. */
+  burst: Terms;
   readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
   readonly #queue: Queue<In>;
@@ -56,6 +69,7 @@ export class Scheduler<In, Out> {
     stallWarningMs: number,
   ) {
     this.#settings = settings;
+    this.burst = termsAt(0, settings);
     this.#clock = settings.clock;
     this.#queue = queue;
     this.#admission = admission;
@@ -74,11 +88,11 @@ export class Scheduler<In, Out> {
     else void this.#loop();
   }
 
-  /** Notes `count` items that are about to enter the queue; `burstAtMs` is their arrival time. */
+  /** Notes `count` items that are about to enter the queue; `burst` has their arrival time. */
   arriving(count: number): void {
     // Not every wake-up is an arrival: a burst that a flush or an abort began has no stamp yet.
     if (this.#arrivals === 0) {
-      this.burstAtMs = this.#clock.now();
+      this.burst = termsAt(this.#clock.now(), this.#settings);
       this.wake();
     }
     this.#arrivals += count;
@@ -147,8 +161,8 @@ export class Scheduler<In, Out> {
     this.#bursting = false;
     const arrivals = this.#arrivals;
     this.#arrivals = 0;
-    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burstAtMs, this.#dispatcher.freeSlots);
-    this.#atTurnEnd(this.burstAtMs);
+    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burst.arrivedAtMs, this.#dispatcher.freeSlots);
+    this.#atTurnEnd(this.burst.arrivedAtMs);
     this.#keepWatch();
   }
 

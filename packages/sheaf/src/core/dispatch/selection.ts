@@ -1,5 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import { Chunk } from "../queue/chunk.ts";
+import { Batch, type Entry, weightsOf } from "../queue/entry.ts";
 import type { Group, LaneQueue } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Account, Tenants } from "../queue/tenants.ts";
@@ -47,11 +47,10 @@ const maxPassed = 1024;
 /**
  * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
  * it finds blocked by their order key move to the blocked calls, so that each is met once, not by every choice. Reused:
- * the last choice is in `chunks` and `indices`.
+ * the last choice is in `entries`.
  */
 export class Selection<In> {
-  readonly chunks: Chunk<In>[] = [];
-  readonly indices: number[] = [];
+  readonly entries: Entry<In>[] = [];
   /** With tenants: in whose turn each goes. */
   readonly payers: Account<In>[] = [];
   weight = 0;
@@ -104,15 +103,9 @@ export class Selection<In> {
 
   /** The expected run time of the first `size` items of the last preview. */
   nextMs(cost: CostModel, size: number): number {
-    let sum = 0;
-    let heaviest = 0;
-    for (let i = 0; i < size; i++) {
-      const weight = this.chunks[i]?.weights?.[this.indices[i]!];
-      // Beyond the batch that was chosen, or without weights: by size.
-      if (weight === undefined) return cost.at(size);
-      sum += weight;
-      heaviest = Math.max(heaviest, weight);
-    }
+    // Beyond the batch that was chosen, or without weights: by size.
+    if (!this.#queue.hasWeights || size > this.entries.length) return cost.at(size);
+    const { sum, heaviest } = weightsOf(this.entries.slice(0, size));
     return cost.of(size, sum, heaviest);
   }
 
@@ -123,18 +116,17 @@ export class Selection<In> {
     nowMs: number,
     costs: Costs | undefined,
     onlyAlone: boolean,
-  ): Chunk<In> | undefined {
-    const { chunks, indices, payers } = this;
+  ): Batch<In> | undefined {
+    const { entries, payers } = this;
     const count = this.#chosen(group, limit, costs, onlyAlone) ?? this.#choose(group, limit, nowMs, costs, onlyAlone);
     if (count === 0) return undefined;
-    const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
+    const batch = new Batch<In>(count);
     for (let i = 0; i < count; i++) {
-      const chunk = chunks[i]!;
-      const index = indices[i]!;
-      this.#queue.tenants?.charge(payers[i]!, chunk.weights?.[index] ?? 1);
-      this.#queue.move(chunk, index, batch);
+      const entry = entries[i]!;
+      this.#tenants?.charge(payers[i]!, entry.weight);
+      this.#queue.take(entry, entry.laneQueue!, batch);
     }
-    chunks.length = 0;
+    entries.length = 0;
     this.#last = undefined;
     return batch;
   }
@@ -201,20 +193,20 @@ export class Selection<In> {
           break;
         } else cursor = bulk;
       }
-      const { chunk, index } = cursor.take();
-      const isAlone = chunk.alone?.[index] === true;
+      const entry = cursor.take();
+      const { weight: itemWeight } = entry;
+      const isAlone = entry.terms.alone;
       if (isAlone ? count > 0 : onlyAlone) {
         if (++passed > maxPassed) break;
         continue;
       }
-      if (!this.#admits(chunk, index, cursors)) continue;
+      if (!this.#admits(entry, cursors)) continue;
       if (cursor === bulk && !onlyBulk && fill !== undefined) {
-        filledWeight += chunk.weights?.[index] ?? 1;
+        filledWeight += itemWeight;
         if (++filled > fill.items || filledWeight > fill.weight) break;
       }
-      oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
-      if (chunk.weights !== undefined && costs === undefined) {
-        const itemWeight = chunk.weights[index]!;
+      oldestAtMs = Math.min(oldestAtMs, entry.terms.arrivedAtMs);
+      if (this.#queue.hasWeights && costs === undefined) {
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
         // The first item that does not fit closes the batch: a smaller one behind it must not overtake it.
         if (heavier > maxBatchWeight && count > 0) {
@@ -225,12 +217,11 @@ export class Selection<In> {
         weight = heavier;
       }
       // Only one that goes counts: behind a blocked one, it may wait for bulk, in this group or in another.
-      if (chunk.laneQueue!.lane === 0) this.withImmediate = true;
-      this.chunks[count] = chunk;
-      this.indices[count] = index;
+      if (entry.lane === 0) this.withImmediate = true;
+      this.entries[count] = entry;
       if (tenants !== undefined) {
         this.payers[count] = cursor.payer()!;
-        cursor.went(chunk.weights?.[index] ?? 1);
+        cursor.went(itemWeight);
       }
       count++;
       if (isAlone) {
@@ -250,18 +241,19 @@ export class Selection<In> {
     }
     this.oldestAtMs = oldestAtMs;
     if (costs === undefined) this.weight = weight;
+    this.entries.length = count;
     this.#last = { group, seen, count, version: this.#queue.version };
     return count;
   }
 
   /** Of the first `count` entries, in the order in which they would go without weights, those that should go together. */
   #compose(count: number, limit: number, costs: Costs, nowMs: number, newestFirst: boolean, group: Group<In>): number {
-    const { chunks, indices } = this;
+    const { entries } = this;
     const candidates: Place<In>[] = [];
     // Bulk items whose turn it is stand first, and go first.
-    let isTurn = chunks[0]?.laneQueue!.lane === 2 && group.waiting > group.laneQueue(2).live;
+    let isTurn = entries[0]?.lane === 2 && group.waiting > group.laneQueue(2).live;
     for (let i = 0; i < count; i++) {
-      const place = new Place(chunks[i]!, indices[i]!, this.payers[i], nowMs, newestFirst);
+      const place = new Place(entries[i]!, this.payers[i], nowMs, newestFirst);
       isTurn &&= place.tier === 2;
       if (isTurn) place.tier = -1;
       candidates.push(place);
@@ -273,9 +265,8 @@ export class Selection<In> {
     this.withImmediate = chosen.some(({ tier }) => tier === 0);
     let sum = 0;
     let heaviest = 0;
-    chosen.forEach(({ chunk, index, payer, weight }, i) => {
-      chunks[i] = chunk;
-      indices[i] = index;
+    chosen.forEach(({ entry, payer, weight }, i) => {
+      entries[i] = entry;
       if (payer !== undefined) this.payers[i] = payer;
       sum += weight;
       heaviest = Math.max(heaviest, weight);
@@ -298,33 +289,31 @@ export class Selection<In> {
   /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
   #firstAdmitted(cursor: Cursor<In>, cursors: Cursors<In>): number {
     while (!cursor.atEnd()) {
-      const { chunk, index } = cursor.take();
-      if (this.#admits(chunk, index, cursors)) return chunk.arrivedAtMs(index);
+      const entry = cursor.take();
+      if (this.#admits(entry, cursors)) return entry.terms.arrivedAtMs;
     }
     return Infinity;
   }
 
-  #admits(chunk: Chunk<In>, index: number, cursors: Cursors<In>): boolean {
-    const ref = chunk.refs?.[index];
-    if (ref?.order === undefined) return true;
-    if (!ref.order.admits(ref, this.#choice)) {
-      this.#queue.setAside(chunk, index);
+  #admits(entry: Entry<In>, cursors: Cursors<In>): boolean {
+    const { order, later } = entry.keys ?? {};
+    if (order === undefined) return true;
+    if (!order.admits(entry, this.#choice)) {
+      this.#queue.setAside(entry);
       return false;
     }
     // The one behind it may follow in the same batch. A scan of the lane queue finds it there, but not among blocked
     // calls.
-    const { next: behind } = ref;
-    const laneQueue = behind?.chunk.laneQueue;
-    if (laneQueue?.group === chunk.laneQueue!.group && behind!.chunk.list === laneQueue.blocked)
-      cursors[laneQueue.lane].insert(behind!);
+    const laneQueue = later?.laneQueue;
+    if (laneQueue?.group === entry.laneQueue!.group && later!.place === laneQueue.blocked)
+      cursors[laneQueue.lane].insert(later!);
     return true;
   }
 }
 
 /** A waiting entry, as a candidate for the next batch. */
 class Place<In> implements Candidate {
-  readonly chunk: Chunk<In>;
-  readonly index: number;
+  readonly entry: Entry<In>;
   tier: number;
   readonly weight: number;
   readonly arrivedAtMs: number;
@@ -334,18 +323,16 @@ class Place<In> implements Candidate {
   readonly payer: Account<In> | undefined;
 
   /** `newestFirst`: age gives no precedence. */
-  constructor(chunk: Chunk<In>, index: number, payer: Account<In> | undefined, nowMs: number, newestFirst: boolean) {
-    const lane = chunk.laneQueue!.lane;
+  constructor(entry: Entry<In>, payer: Account<In> | undefined, nowMs: number, newestFirst: boolean) {
+    const { lane, weight, terms, keys } = entry;
     this.payer = payer;
-    this.chunk = chunk;
-    this.index = index;
-    this.weight = chunk.weights![index]!;
-    const arrivedAtMs = chunk.arrivedAtMs(index);
-    this.arrivedAtMs = newestFirst ? nowMs : arrivedAtMs;
+    this.entry = entry;
+    this.weight = weight;
+    this.arrivedAtMs = newestFirst ? nowMs : terms.arrivedAtMs;
     this.tier = lane;
-    this.deadlineAtMs = chunk.deadlinesAtMs?.[index] ?? Infinity;
-    this.dueAtMs = newestFirst ? Infinity : chunk.duesAtMs![index]!;
-    this.order = chunk.refs?.[index]?.order;
+    this.deadlineAtMs = terms.deadlineAtMs;
+    this.dueAtMs = newestFirst ? Infinity : (keys?.dueAtMs ?? Infinity);
+    this.order = keys?.order;
   }
 }
 

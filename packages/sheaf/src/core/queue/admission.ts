@@ -1,6 +1,6 @@
 import type { Lane } from "../contract/settings.ts";
 import type { AbortSignalLike } from "../runtime/runtime.ts";
-import type { Epoch } from "./chunk.ts";
+import type { Epoch } from "./epochs.ts";
 import type { Queue } from "./queue.ts";
 import { mayHold, type Account } from "./tenants.ts";
 import type { Waiters } from "./waiters.ts";
@@ -88,10 +88,9 @@ export class Admission<In> {
   /** Rejects everyone who waits. */
   rejectAll(error: unknown): void {
     for (const { waiters } of this.rooms) waiters?.rejectAll(error);
-    this.#queue.everyChunk((chunk) => {
-      for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) this.#queue.cancellation.withdraw(chunk, i, error, "rejected");
-      }
+    [...this.#queue.entries()].forEach((entry) => {
+      while (entry.settler !== undefined && entry.laneQueue !== undefined)
+        this.#queue.cancellation.withdraw(entry, error, "rejected");
     });
   }
 }

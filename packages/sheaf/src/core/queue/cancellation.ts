@@ -1,31 +1,29 @@
-import { type ItemRef, reject, type Chunk } from "./chunk.ts";
+import { type Batch, type Entry, reject } from "./entry.ts";
+import { Deadlines } from "./deadlines.ts";
 import { behind, stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
 import { type Clock, consumerOf, type AbortSignalLike } from "../runtime/runtime.ts";
 
-/** Whether the calls of a chunk finish although their signal has aborted. Those of a chunk without a lane run. */
+/** Whether a call finishes although its signal has aborted. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
   laneQueue === undefined && signal[consumerOf] !== undefined;
 
-/** Calls that are told at once that their deadline has passed; a chunk may exceed it. */
+/** Calls that are told at once that their deadline has passed. */
 const mostExpired = 500;
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
-  /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
-  nextDeadlineAtMs: number = Infinity;
-  #aborts: AbortListeners | undefined;
+  readonly #deadlines: Deadlines<In> = new Deadlines();
+  #aborts: AbortListeners<Entry<In>> | undefined;
   /** Is woken when there may be room in the queue again. */
   scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
   readonly #clock: Clock;
   readonly #name: string;
   readonly #queue: Queue<In>;
-  /** Chunks in which a live entry may have a deadline. */
-  readonly #timed: Set<Chunk<In>> = new Set();
 
   constructor({ clock, name }: Pick<Settings<In, never>, "clock" | "name">, queue: Queue<In>) {
     this.#clock = clock;
@@ -33,51 +31,32 @@ export class Cancellation<In> {
     this.#queue = queue;
   }
 
+  /** The first deadline of a live entry; `Infinity` without one. */
+  get nextDeadlineAtMs(): number {
+    return this.#deadlines.firstAtMs;
+  }
+
   /** Also for those who wait for room; made when the first signal comes. */
-  get aborts(): AbortListeners {
-    return (this.#aborts ??= new AbortListeners());
+  get aborts(): AbortListeners<Entry<In>> {
+    return (this.#aborts ??= new AbortListeners((entry) => {
+      const { signal } = entry.terms;
+      if (!isSpared(entry, signal!)) this.withdraw(entry, signal!.reason, "aborted");
+    }));
   }
 
-  signal(chunk: Chunk<In>, index: number, signal: AbortSignalLike): void {
-    (chunk.signals ??= [])[index] = signal;
-    const listeners = (chunk.listeners ??= new Map());
-    if (listeners.has(signal)) return;
-    const listener = (): void => this.#abort(chunk, signal);
-    listeners.set(signal, listener);
-    this.aborts.add(signal, listener);
+  /** From now on the signal and the deadline of the entry's caller count. */
+  watch(entry: Entry<In>): void {
+    const { signal, deadlineAtMs } = entry.terms;
+    if (signal !== undefined) this.aborts.add(signal, entry);
+    if (deadlineAtMs !== Infinity) this.#deadlines.add(entry);
   }
 
-  deadline(chunk: Chunk<In>, index: number, atMs: number): void {
-    (chunk.deadlinesAtMs ??= [])[index] = atMs;
-    if (atMs < chunk.earliestDeadlineAtMs) chunk.earliestDeadlineAtMs = atMs;
-    const isLast = index === chunk.count - 1 && atMs >= chunk.latestDeadlineAtMs;
-    chunk.latestDeadlineAtMs = isLast ? atMs : Infinity;
-    if (atMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = atMs;
-    this.#timed.add(chunk);
-  }
-
-  /** The entry has moved, and is watched in its new place. */
-  move(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
-    const signal = from.signals?.[index];
-    if (signal !== undefined) this.signal(to, at, signal);
-    const deadlineAtMs = from.deadlinesAtMs?.[index];
-    if (deadlineAtMs !== undefined) this.deadline(to, at, deadlineAtMs);
-  }
-
-  /** The entry is no longer live: it has settled, or has moved. */
-  leave(chunk: Chunk<In>, index: number): void {
-    chunk.settlers[index] = undefined;
-    if (--chunk.live === 0) this.forget(chunk);
-  }
-
-  /** The chunk has no live entry left. */
-  forget(chunk: Chunk<In>): void {
-    if (chunk.listeners !== undefined) {
-      for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);
-      chunk.listeners = undefined;
-    }
-    if (chunk.deadlinesAtMs !== undefined) this.#timed.delete(chunk);
-    if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
+  /** Its caller settles. */
+  settled(entry: Entry<In>): void {
+    entry.settler = undefined;
+    const { signal, deadlineAtMs } = entry.terms;
+    if (signal !== undefined) this.aborts.remove(signal, entry);
+    if (deadlineAtMs !== Infinity) this.#deadlines.left();
   }
 
   /**
@@ -85,38 +64,10 @@ export class Cancellation<In> {
    * listener of a run's signal may call the batcher meanwhile.
    */
   expire(nowMs: number): void {
-    const before = this.#queue.tally.timeout;
-    this.nextDeadlineAtMs = Infinity;
-    for (const chunk of this.#timed) {
-      if (this.#queue.tally.timeout - before >= mostExpired) {
-        this.nextDeadlineAtMs = nowMs;
-        return;
-      }
-      this.eachLate(chunk, nowMs, (index) => this.expired(chunk, index));
-      if (chunk.earliestDeadlineAtMs < this.nextDeadlineAtMs) this.nextDeadlineAtMs = chunk.earliestDeadlineAtMs;
-    }
-    if (this.#timed.size === 0) this.nextDeadlineAtMs = Infinity;
-  }
-
-  /** Calls back with the live entries whose deadline is not after `atMs`; the visitor withdraws the caller, or returns false. */
-  eachLate(chunk: Chunk<In>, atMs: number, visit: (index: number) => unknown): void {
-    if (chunk.earliestDeadlineAtMs > atMs) return;
-    const deadlinesAtMs = chunk.deadlinesAtMs!;
-    chunk.earliestDeadlineAtMs = Infinity;
-    for (let i = 0; i < chunk.count; i++) {
-      // A duplicate may take the place of a caller who left: look again until nothing changes.
-      while (chunk.settlers[i] !== undefined && deadlinesAtMs[i]! <= atMs && visit(i) !== false);
-      if (chunk.settlers[i] !== undefined && deadlinesAtMs[i]! < chunk.earliestDeadlineAtMs)
-        chunk.earliestDeadlineAtMs = deadlinesAtMs[i]!;
-    }
-  }
-
-  #abort(chunk: Chunk<In>, signal: AbortSignalLike): void {
-    if (isSpared(chunk, signal)) return;
-    for (let i = 0; i < chunk.count; i++) {
-      while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
-        this.withdraw(chunk, i, signal.reason, "aborted");
-      }
+    for (let left = mostExpired; left > 0; left--) {
+      const entry = this.#deadlines.due(nowMs);
+      if (entry === undefined) return;
+      this.expired(entry);
     }
   }
 
@@ -124,134 +75,136 @@ export class Cancellation<In> {
    * One caller leaves before its result, waiting or running. Its item leaves too unless a duplicate shares it, which
    * then takes its place.
    */
-  withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
-    const settler = chunk.settlers[index];
+  withdraw(entry: Entry<In>, error: unknown, outcome: Outcome): void {
+    const { settler } = entry;
     if (settler === undefined) return;
-    // First: a clock may call the batcher, which must not happen while an item is half gone. Whoever it makes leave or move
-    // has left or moved already.
-    const nowMs = chunk.laneQueue === undefined ? 0 : this.#clock.now();
-    if (chunk.settlers[index] !== settler) return;
+    // First: a clock may call the batcher, which must not happen while an item is half gone. Whoever it makes leave has left already.
+    const nowMs = entry.laneQueue === undefined ? 0 : this.#clock.now();
+    if (entry.settler !== settler) return;
     this.#queue.tally[outcome]++;
-    const epoch = chunk.epochOf(index);
-    const ref = chunk.refs?.[index];
-    const leaving = chunk.signals?.[index];
-    const isHanded = this.#handToSharer(chunk, index);
-    if (!isHanded) this.#remove(chunk, index, nowMs);
+    const { epoch, keys } = entry;
+    const { signal: leaving } = entry.terms;
+    this.settled(entry);
+    const isHanded = this.#handToSharer(entry);
+    if (!isHanded) this.#remove(entry, nowMs);
     reject(settler, error);
     epoch.settled(1);
-    if (outcome !== "aborted") this.holdBehind(ref, leaving, error);
-    // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
-    const signal = isHanded ? chunk.signals?.[index] : undefined;
-    if (signal?.aborted === true && !isSpared(chunk, signal)) this.withdraw(chunk, index, signal.reason, "aborted");
+    if (outcome !== "aborted") this.holdBehind(keys, leaving, error);
+    // The successor's signal may be aborting in this very moment.
+    const signal = isHanded ? entry.terms.signal : undefined;
+    if (signal?.aborted === true && !isSpared(entry, signal)) this.withdraw(entry, signal.reason, "aborted");
   }
 
   /** A call has failed. If a consumer made it, those that it has waiting behind it leave, so that they do not run before it. */
-  holdBehind(ref: ItemRef<In> | undefined, signal: AbortSignalLike | undefined, error: unknown): void {
-    const order = ref?.order;
-    if (order === undefined || !stopsKey(signal, order.key, error, ref!.place)) return;
-    for (const later of order.waiting()) {
-      const { chunk, index, place } = later;
-      if (place > ref!.place && chunk.laneQueue !== undefined && chunk.signals?.[index] === signal)
-        this.leftBehind(chunk, index);
-    }
+  holdBehind(keys: Entry<In>["keys"], signal: AbortSignalLike | undefined, error: unknown): void {
+    const order = keys?.order;
+    if (order === undefined || !stopsKey(signal, order.key, error, keys!.rank)) return;
+    for (const later of order.waiting())
+      if (later.keys!.rank > keys!.rank && later.laneQueue !== undefined && later.terms.signal === signal)
+        this.leftBehind(later);
   }
 
   /** The callers of an item of a batch whose key has stopped leave before it runs again. Returns whether there were no others. */
-  leftBehind(chunk: Chunk<In>, index: number): boolean {
-    const { order, place } = chunk.refs?.[index] ?? {};
-    while (order !== undefined && chunk.settlers[index] !== undefined) {
-      const reason = behind(chunk.signals?.[index], order.key, place);
+  leftBehind(entry: Entry<In>): boolean {
+    const { order, rank } = entry.keys ?? {};
+    while (order !== undefined && entry.settler !== undefined) {
+      const reason = behind(entry.terms.signal, order.key, rank);
       if (reason === undefined) return false;
-      this.withdraw(chunk, index, reason, "aborted");
+      this.withdraw(entry, reason, "aborted");
     }
-    return chunk.settlers[index] === undefined;
+    return entry.settler === undefined;
   }
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
-  expired(chunk: Chunk<In>, index: number, likelyMs?: number): void {
-    const timeoutMs = chunk.deadlinesAtMs![index]! - chunk.arrivedAtMs(index);
+  expired(entry: Entry<In>, likelyMs?: number): void {
+    const { deadlineAtMs, arrivedAtMs } = entry.terms;
+    const timeoutMs = deadlineAtMs - arrivedAtMs;
     const error =
       likelyMs === undefined
-        ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined, this.scheduler?.stallCause)
+        ? timeoutError(this.#name, timeoutMs, entry.laneQueue !== undefined, this.scheduler?.stallCause)
         : foreseenError(this.#name, timeoutMs, likelyMs);
-    this.withdraw(chunk, index, error, "timeout");
+    this.withdraw(entry, error, "timeout");
   }
 
-  #remove(chunk: Chunk<In>, index: number, nowMs: number): void {
-    this.leave(chunk, index);
-    const ref = chunk.refs?.[index];
-    ref?.leaveDedupe?.(ref);
-    if (chunk.laneQueue !== undefined) {
-      chunk.items[index] = undefined as In;
-      if (ref?.order !== undefined) this.#queue.order!.leaves(ref);
-      this.#queue.leave(chunk, index, nowMs - chunk.arrivedAtMs(index));
+  #remove(entry: Entry<In>, nowMs: number): void {
+    const { keys, place, laneQueue } = entry;
+    keys?.equal?.leave(entry);
+    if (laneQueue !== undefined) {
+      if (keys?.order !== undefined) this.#queue.order!.leaves(entry);
+      this.#queue.leave(entry, nowMs - entry.terms.arrivedAtMs);
       this.scheduler?.wake();
-    } else this.#queue.tenants?.leftShared(chunk, index);
-    if (chunk.live === 0) chunk.run?.abandonedByAll();
+    } else if (place === undefined) this.#queue.tenants?.leftShared(entry);
+    else {
+      const batch = place as Batch<In>;
+      if (--batch.live === 0) batch.run?.abandonedByAll();
+    }
   }
 
-  #handToSharer(chunk: Chunk<In>, index: number): boolean {
-    const duplicates = chunk.refs?.[index]?.duplicates;
-    if (duplicates === undefined || duplicates.live === 0) return false;
-    const successor = duplicates.settlers.findIndex((settler) => settler !== undefined);
-    chunk.settlers[index] = duplicates.settlers[successor];
-    this.#queue.tenants?.handed(chunk, index, duplicates, successor);
+  #handToSharer(entry: Entry<In>): boolean {
+    const { keys } = entry;
+    const successor = keys?.sharers?.find(({ settler }) => settler !== undefined);
+    if (successor === undefined) return false;
+    const { settler, terms } = successor;
+    this.settled(successor);
+    keys!.sharers!.splice(keys!.sharers!.indexOf(successor), 1);
+    this.#queue.tenants?.handed(entry, successor);
     // The item has waited since its first caller came, however late its successor did: it must not be held again from
     // then.
-    chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
-    chunk.arriveAt(index, duplicates.arrivedAtMs(successor));
-    if (chunk.signals !== undefined) chunk.signals[index] = undefined;
-    if (chunk.deadlinesAtMs !== undefined) chunk.deadlinesAtMs[index] = Infinity;
-    if (chunk.tags !== undefined) chunk.tags[index] = undefined;
-    if (duplicates.tags?.[successor] !== undefined) {
-      (chunk.tags ??= [])[index] = duplicates.tags[successor];
-      duplicates.tags[successor] = undefined;
-    }
-    this.move(duplicates, successor, chunk, index);
-    this.leave(duplicates, successor);
+    entry.laneQueue?.keepAge(entry.terms.arrivedAtMs);
+    keys!.lane = entry.lane;
+    entry.settler = settler;
+    entry.terms = terms;
+    this.watch(entry);
     return true;
   }
 }
 
-/** The callbacks of one signal: usually one, so a set is made for the second only. */
-interface Heard {
-  first: (() => void) | undefined;
-  more: Set<() => void> | undefined;
+/** What one signal concerns: usually one thing, so a set is made for the second only. */
+interface Heard<T> {
+  first: T | (() => void) | undefined;
+  more: Set<T | (() => void)> | undefined;
   readonly listener: () => void;
 }
 
 /**
- * Listens to callers' signals, with one listener each however many chunks and waiting calls a signal concerns: from the
- * eleventh listener on one signal Node warns of a leak.
+ * Listens to callers' signals, with one listener each however many calls a signal concerns: from the eleventh listener on
+ * one signal Node warns of a leak. `tell` is called with what is no callback.
  */
-export class AbortListeners {
-  readonly #bySignal: Map<AbortSignalLike, Heard> = new Map();
+export class AbortListeners<T extends object = never> {
+  readonly #bySignal: Map<AbortSignalLike, Heard<T>> = new Map();
+  readonly #tell: ((concerned: T) => void) | undefined;
 
-  add(signal: AbortSignalLike, callback: () => void): void {
+  constructor(tell?: (concerned: T) => void) {
+    this.#tell = tell;
+  }
+
+  add(signal: AbortSignalLike, concerned: T | (() => void)): void {
     const known = this.#bySignal.get(signal);
     if (known !== undefined) {
-      (known.more ??= new Set()).add(callback);
+      (known.more ??= new Set()).add(concerned);
       return;
     }
-    const heard: Heard = { first: callback, more: undefined, listener: () => this.#aborted(signal, heard) };
+    const heard: Heard<T> = { first: concerned, more: undefined, listener: () => this.#aborted(signal, heard) };
     this.#bySignal.set(signal, heard);
     signal.addEventListener("abort", heard.listener, { once: true });
   }
 
-  remove(signal: AbortSignalLike, callback: () => void): void {
+  remove(signal: AbortSignalLike, concerned: T | (() => void)): void {
     const heard = this.#bySignal.get(signal);
     if (heard === undefined) return;
-    if (heard.first === callback) heard.first = undefined;
-    else heard.more?.delete(callback);
+    if (heard.first === concerned) heard.first = undefined;
+    else heard.more?.delete(concerned);
     if (heard.first !== undefined || (heard.more !== undefined && heard.more.size > 0)) return;
     signal.removeEventListener("abort", heard.listener);
     this.#bySignal.delete(signal);
   }
 
-  #aborted(signal: AbortSignalLike, heard: Heard): void {
-    heard.first?.();
+  #aborted(signal: AbortSignalLike, { first, more }: Heard<T>): void {
+    const tell = (concerned: T | (() => void)): void =>
+      typeof concerned === "function" ? concerned() : this.#tell!(concerned);
+    if (first !== undefined) tell(first);
     // A callback may remove others, which are then not called.
-    if (heard.more !== undefined) for (const callback of heard.more) callback();
+    if (more !== undefined) for (const concerned of more) tell(concerned);
     this.#bySignal.delete(signal);
   }
 }

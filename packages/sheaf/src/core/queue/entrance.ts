@@ -1,7 +1,6 @@
 import type { Admission, Room } from "./admission.ts";
 import { drainMs, type Waiting } from "../measure/expected-latency.ts";
-import type { AbortSignalLike } from "../runtime/runtime.ts";
-import { Chunk, type Settler, type ItemRef, type Epoch } from "./chunk.ts";
+import { Entry, Keys, type Settler, type Terms } from "./entry.ts";
 import type { Group } from "./group.ts";
 import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
@@ -14,28 +13,6 @@ import type { Account } from "./tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import { capacityOf, type Lane, type Settings } from "../contract/settings.ts";
 
-/** An item with its keys, each computed once. */
-export interface Arrival<In> {
-  readonly item: In;
-  readonly weight: number;
-  readonly group: unknown;
-  readonly orderKey: unknown;
-  readonly dedupeKey: unknown;
-  /** With `fairKey`. */
-  readonly tenant: Account<In> | undefined;
-}
-
-/** How the caller of an item or a list waits. */
-export interface Terms {
-  readonly lane: Lane;
-  readonly signal: AbortSignalLike | undefined;
-  /** `Infinity` without a timeout. */
-  readonly deadlineAtMs: number;
-  readonly arrivedAtMs: number;
-  readonly tag: unknown;
-  readonly alone: boolean;
-}
-
 /** Why a call is refused with `QUEUE_FULL`, and the details of its error. */
 export interface Refusal {
   readonly why: string;
@@ -44,19 +21,9 @@ export interface Refusal {
 
 /**
  * May refuse a call, or a list of `items` items, before it enters; an option adds a gate. A gate reads no clock: the time is in
- * `terms`. `arrival`: of a single item.
+ * `terms`. `entry`: of a single item.
  */
-export type Gate<In> = (items: number, terms: Terms, arrival?: Arrival<In>) => Refusal | undefined;
-
-/** An item without keys, of a batcher without key functions. */
-const anyItem: Arrival<unknown> = {
-  item: undefined,
-  weight: 1,
-  group: undefined,
-  orderKey: undefined,
-  dedupeKey: undefined,
-  tenant: undefined,
-};
+export type Gate<In> = (items: number, terms: Terms, entry?: Entry<In>) => Refusal | undefined;
 
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
@@ -86,25 +53,27 @@ export class Entrance<In, Out> {
    * @throws why it is refused: an item that is too large, what a key function threw, or `QUEUE_FULL`.
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
-    let arrival: Arrival<In>;
+    let entry: Entry<In>;
     try {
-      arrival = this.arrivalOf(item, terms.alone);
+      entry = this.entryOf(item, settler, terms);
     } catch (error) {
       this.#calls.tally.rejected++;
       throw error;
     }
+    const { orderKey, tenant } = entry.keys ?? {};
     const room = this.#admission.roomOf(terms.lane);
     // Call waiting callers' key functions before checking the signal: they may abort this call.
-    this.#admission.lineOf(room, arrival.orderKey);
+    this.#admission.lineOf(room, orderKey);
     this.#admission.checkOpen(1, terms.signal);
     try {
-      this.ask(1, terms, arrival);
-      if (this.share(arrival, settler, terms)) return;
-      const mayPass = room.hasRoomFor(arrival.tenant) && this.#admission.lineOf(room, arrival.orderKey) === room;
-      if (mayPass) this.push(arrival, settler, terms, this.#queue.epochs.current);
-      else this.hold(arrival, settler, terms, mayWait);
+      this.ask(1, terms, entry);
+      if (this.share(entry)) return;
+      const mayPass = room.hasRoomFor(tenant) && this.#admission.lineOf(room, orderKey) === room;
+      entry.epoch = this.#queue.epochs.current;
+      if (mayPass) this.push(entry);
+      else this.hold(entry, settler, mayWait);
     } catch (error) {
-      stopsKey(terms.signal, arrival.orderKey, error);
+      stopsKey(terms.signal, orderKey, error);
       throw error;
     }
   }
@@ -113,22 +82,22 @@ export class Entrance<In, Out> {
    * Lets a call wait for room. A method of its own: a closure in `enter` would cost every call a context.
    * @throws {BatcherError} `QUEUE_FULL`
    */
-  hold(arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
-    this.enterList([arrival.item], () => settler, terms, mayWait, arrival);
+  hold(entry: Entry<In>, settler: Settler, mayWait: boolean): void {
+    this.enterList([entry.item], () => settler, entry.terms, mayWait, entry);
   }
 
-  /** The tenant of an item that has no other key. @throws what a key function threw. */
-  tenantOf(item: In): Account<In> {
+  /** An item that has no other key than that of its tenant. @throws what a key function threw. */
+  inTurn(item: In, terms: Terms): Entry<In> {
     const { fairKey } = this.#settings;
-    let tenant: Account<In>;
+    const keys = new Keys<In>();
     try {
-      tenant = this.#tenantOf(fairKey!(item));
+      keys.tenant = this.#tenantOf(fairKey!(item));
     } catch (error) {
       this.#calls.tally.rejected++;
       throw error;
     }
     this.#admission.checkOpen(1, undefined);
-    return tenant;
+    return new Entry(item, terms, this.#queue.epochs.current, keys);
   }
 
   /**
@@ -140,26 +109,25 @@ export class Entrance<In, Out> {
     settlerAt: (index: number) => Settler,
     terms: Terms,
     mayWait: boolean,
-    arrival?: Arrival<In>,
+    entry?: Entry<In>,
   ): void {
-    const { signal } = terms;
     const waiter: Waiter<In> = {
       items,
+      terms,
       position: 0,
       settlerAt,
-      arrival,
+      entry,
       epoch: this.#queue.epochs.current,
       isIn: false,
       order: 0,
-      ...terms,
     };
     const own = this.#admission.roomOf(terms.lane);
-    const room = this.#admission.lineOf(own, arrival?.orderKey);
+    const room = this.#admission.lineOf(own, entry?.keys?.orderKey);
     const waiters = (room.waiters ??= this.#newWaiters(room));
     if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
-    this.#admission.checkOpen(items.length - waiter.position, signal);
+    this.#admission.checkOpen(items.length - waiter.position, terms.signal);
     waiter.epoch = this.#queue.epochs.current;
-    const tenant = waiter.arrival?.tenant;
+    const tenant = waiter.entry?.keys?.tenant;
     if (!room.hasRoomFor(tenant) && !((mayWait || room !== own) && waiters.hasRoom(this.#queue.maxSize, tenant))) {
       this.#refuse(items.length - waiter.position, this.#full(room, tenant), room, tenant);
     }
@@ -176,14 +144,14 @@ export class Entrance<In, Out> {
     if (!room.hasRoom()) this.#refuse(1, this.#full(room, undefined), room, undefined);
     // A gate may judge an item by its keys. Behind less than a batch it would hardly refuse one, and is asked when that enters.
     if (terms === undefined || this.#queue.size < this.#settings.maxBatchSize || !this.#itemsAreAlike) return;
-    this.ask(1, terms, anyItem as Arrival<In>);
+    this.ask(1, terms, new Entry<In>(undefined as In, terms, this.#queue.epochs.current));
   }
 
   /** Asks the gates. @throws {BatcherError} `QUEUE_FULL` */
-  ask(items: number, terms: Terms, arrival?: Arrival<In>): void {
+  ask(items: number, terms: Terms, entry?: Entry<In>): void {
     for (const gate of this.gates) {
-      const refusal = gate(items, terms, arrival);
-      if (refusal !== undefined) this.#refuse(items, refusal, this.#admission.roomOf(terms.lane), arrival?.tenant);
+      const refusal = gate(items, terms, entry);
+      if (refusal !== undefined) this.#refuse(items, refusal, this.#admission.roomOf(terms.lane), entry?.keys?.tenant);
     }
   }
 
@@ -253,8 +221,10 @@ export class Entrance<In, Out> {
   }
 
   /** Calls the key functions. @throws what one threw, or that the item is too large. */
-  arrivalOf(item: In, alone: boolean): Arrival<In> {
+  entryOf(item: In, settler: Settler, terms: Terms): Entry<In> {
     const { weigh, groupKey, orderKey, dedupeKey, fairKey, maxItemWeight = Infinity, name } = this.#settings;
+    if (this.#itemsAreAlike && dedupeKey === undefined)
+      return new Entry(item, terms, this.#queue.epochs.current, undefined, settler);
     const weight = weigh === undefined ? 1 : weigh(item);
     if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
       throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
@@ -267,14 +237,13 @@ export class Entrance<In, Out> {
         { weight, maxItemWeight },
       );
     }
-    return {
-      item,
-      weight,
-      group: groupKey?.(item),
-      orderKey: orderKey?.(item),
-      dedupeKey: alone ? undefined : dedupeKey?.(item),
-      tenant: fairKey === undefined ? undefined : this.#tenantOf(fairKey(item)),
-    };
+    const keys = new Keys<In>();
+    keys.weight = weight;
+    keys.group = groupKey?.(item);
+    keys.orderKey = orderKey?.(item);
+    keys.dedupeKey = terms.alone ? undefined : dedupeKey?.(item);
+    keys.tenant = fairKey === undefined ? undefined : this.#tenantOf(fairKey(item));
+    return new Entry(item, terms, this.#queue.epochs.current, keys, settler);
   }
 
   #tenantOf(key: unknown): Account<In> {
@@ -287,90 +256,71 @@ export class Entrance<In, Out> {
     return this.#queue.tenants!.of(key, share);
   }
 
-  push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
-    const { item, weight, orderKey, dedupeKey, tenant } = arrival;
-    const { arrivedAtMs, lane, alone } = terms;
-    const group = this.#queue.groupOf(arrival.group);
-    // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
-    const ahead = orderKey === undefined ? undefined : this.#queue.order!.get(orderKey);
-    if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
-
-    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.laneQueue(lane), epoch);
-    const index = chunk.count - 1;
-    if (this.#settings.weigh !== undefined) {
-      const waiting = { items: this.#queue.size - 1, weight: this.#queue.weight };
-      this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, capacityOf(this.#settings), waiting, weight, arrivedAtMs));
+  push(entry: Entry<In>): void {
+    const { keys, terms } = entry;
+    const { lane, arrivedAtMs } = terms;
+    const group = this.#queue.groupOf(keys?.group);
+    if (keys !== undefined) {
+      // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
+      const ahead = keys.orderKey === undefined ? undefined : this.#queue.order!.get(keys.orderKey);
+      if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
+      if (this.#settings.weigh !== undefined) {
+        const waiting = { items: this.#queue.size, weight: this.#queue.weight };
+        keys.dueAtMs = dueAtMs(this.#cost, capacityOf(this.#settings), waiting, keys.weight, arrivedAtMs);
+      }
     }
-    if (tenant !== undefined) this.#queue.tenants!.entered(chunk, index, tenant);
-    if (alone) this.#queue.isolate(chunk, index);
-    this.#note(chunk, index, terms);
-    if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
-
-    const ref: ItemRef<In> = {
-      chunk,
-      index,
-      order: undefined,
-      previous: undefined,
-      next: undefined,
-      place: this.#queue.order?.nextPlace() ?? 0,
-      dedupeKey,
-      duplicates: undefined,
-      leaveDedupe: undefined,
-    };
-    (chunk.refs ??= [])[index] = ref;
-    if (dedupeKey !== undefined) this.#queue.equal!.add(ref);
-    if (orderKey !== undefined) this.#queue.order!.enter(ref, orderKey, lane);
+    this.#queue.push(entry, group.laneQueue(lane));
+    this.#queue.cancellation.watch(entry);
+    if (keys === undefined) return;
+    if (keys.tenant !== undefined) this.#queue.tenants!.entered(entry);
+    if (this.#queue.order !== undefined) keys.rank = this.#queue.order.nextRank();
+    if (keys.dedupeKey !== undefined) this.#queue.equal!.add(entry);
+    if (keys.orderKey !== undefined) this.#queue.order!.enter(entry, lane);
   }
 
   /**
    * Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two.
    * @throws where a consumer made the call and its key has stopped.
    */
-  share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
-    const { dedupeKey, orderKey } = arrival;
+  share(sharer: Entry<In>): boolean {
+    const { terms } = sharer;
+    const { dedupeKey, orderKey } = sharer.keys ?? {};
     const stopped = orderKey === undefined ? undefined : behind(terms.signal, orderKey);
     if (stopped !== undefined) {
       this.#calls.tally.aborted++;
       throw stopped;
     }
-    const ref = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
-    if (ref === undefined) return false;
-    const { arrivedAtMs, lane } = terms;
-    const epoch = ref.chunk.epochOf(ref.index);
-    if (ref.duplicates === undefined || ref.duplicates.live === 0) ref.duplicates = new Chunk<In>(epoch, undefined);
-    const { duplicates } = ref;
-    duplicates.push(arrival.item, settler, arrivedAtMs);
-    epoch.unsettled++;
-    this.#note(duplicates, duplicates.count - 1, terms);
-    if (terms.lane === 2) (duplicates.lanes ??= [])[duplicates.count - 1] = 2;
-    const { laneQueue } = ref.chunk;
-    if (arrival.tenant !== undefined) this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
+    const entry = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
+    if (entry === undefined) return false;
+    const { laneQueue } = entry;
+    const keys = entry.keys!;
+    const { lane } = terms;
+    sharer.epoch = entry.epoch;
+    sharer.epoch.unsettled++;
+    if (keys.sharers?.some(({ settler }) => settler !== undefined) === true) keys.sharers.push(sharer);
+    else keys.sharers = [sharer];
+    this.#queue.cancellation.watch(sharer);
+    if (this.#queue.tenants !== undefined) this.#queue.tenants.joined(entry, sharer);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
-      if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
-      this.#queue.promote(ref.chunk, ref.index, lane);
-    } else if (laneQueue?.group.newestFirst === true && ref.order === undefined) {
+      if (keys.order !== undefined) this.#lift(keys.order, entry, laneQueue.group, lane);
+      this.#queue.promote(entry, lane);
+    } else if (laneQueue?.group.newestFirst === true && keys.order === undefined) {
       // Under standing overload its place is that of the latest caller who shares it.
-      this.#queue.renew(ref.chunk, ref.index);
+      this.#queue.renew(entry);
     }
     return true;
   }
 
-  #note(chunk: Chunk<In>, index: number, { signal, deadlineAtMs, tag }: Terms): void {
-    if (signal !== undefined) this.#queue.cancellation.signal(chunk, index, signal);
-    if (deadlineAtMs !== Infinity) this.#queue.cancellation.deadline(chunk, index, deadlineAtMs);
-    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
-  }
-
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
-  #lift(order: OrderKey<In>, last: ItemRef<In> | undefined, group: Group<In>, lane: Lane): void {
+  #lift(order: OrderKey<In>, last: Entry<In> | undefined, group: Group<In>, lane: Lane): void {
     if (order.first === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
-    for (let ref: ItemRef<In> | undefined = order.first; ref !== undefined; ref = ref.next) {
-      const laneQueue = ref.chunk.laneQueue!;
+    for (const entry of order.waiting()) {
+      const laneQueue = entry.laneQueue!;
       if (last === undefined && laneQueue.group !== group)
         lowestLane = laneQueue.lane > lowestLane ? laneQueue.lane : lowestLane;
-      if (ref === last) return;
-      if (laneQueue.group === group && laneQueue.lane > lane) this.#queue.promote(ref.chunk, ref.index, lane);
+      if (entry === last) return;
+      if (laneQueue.group === group && laneQueue.lane > lane) this.#queue.promote(entry, lane);
     }
     order.lowestLane = lowestLane;
   }

@@ -1,26 +1,30 @@
-import type { Chunk, ItemRef } from "./chunk.ts";
+import type { Batch, Entry } from "./entry.ts";
 
 /** Items that an equal call can join, by dedupe key. */
 export class EqualItems<In> {
-  readonly #refs: Map<unknown, ItemRef<In>> = new Map();
-  readonly #leave = (ref: ItemRef<In>): void => {
-    ref.leaveDedupe = undefined;
-    if (this.#refs.get(ref.dedupeKey) === ref) this.#refs.delete(ref.dedupeKey);
-  };
+  readonly #entries: Map<unknown, Entry<In>> = new Map();
 
-  get(key: unknown): ItemRef<In> | undefined {
-    return this.#refs.get(key);
+  get(key: unknown): Entry<In> | undefined {
+    return this.#entries.get(key);
   }
 
-  add(ref: ItemRef<In>): void {
-    ref.leaveDedupe = this.#leave;
-    this.#refs.set(ref.dedupeKey, ref);
+  add(entry: Entry<In>): void {
+    const keys = entry.keys!;
+    keys.equal = this;
+    this.#entries.set(keys.dedupeKey, entry);
+  }
+
+  leave(entry: Entry<In>): void {
+    const keys = entry.keys!;
+    keys.equal = undefined;
+    if (this.#entries.get(keys.dedupeKey) === entry) this.#entries.delete(keys.dedupeKey);
   }
 
   /** Items of a batch that did not run can be joined again, where no equal item has come meanwhile. */
-  rejoin({ refs, settlers }: Chunk<In>): void {
-    refs?.forEach((ref, index) => {
-      if (settlers[index] !== undefined && ref.dedupeKey !== undefined && !this.#refs.has(ref.dedupeKey)) this.add(ref);
-    });
+  rejoin({ entries }: Batch<In>): void {
+    for (const entry of entries) {
+      const key = entry.keys?.dedupeKey;
+      if (entry.settler !== undefined && key !== undefined && !this.#entries.has(key)) this.add(entry);
+    }
   }
 }

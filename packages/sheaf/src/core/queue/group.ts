@@ -1,4 +1,4 @@
-import { type Chunk, ChunkList } from "./chunk.ts";
+import { type Entry, EntryList } from "./entry.ts";
 import type { Leavers } from "./leavers.ts";
 import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./turns.ts";
@@ -44,21 +44,21 @@ export class Group<In = unknown> {
     return interactive.live > 0 ? 1 : 2;
   }
 
-  /** From the lowest lane up. The visitor may empty the chunk. */
-  everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    for (const laneQueue of this.laneQueues.toReversed()) {
-      laneQueue.blocked?.everyChunk(visit);
-      laneQueue.everyChunk(visit);
-    }
+  /** All that wait, from the lowest lane up; copy them to remove some. */
+  *entries(): Generator<Entry<In>, void> {
+    for (const laneQueue of this.laneQueues.toReversed())
+      for (const list of [laneQueue.blocked, laneQueue])
+        for (let entry = list?.head; entry !== undefined; entry = entry.next) yield entry;
   }
 
-  /** Of the first calls to go in each lane down to `lowest`: a lower bound, `Infinity` without one. */
-  firstDeadlineAtMs(lowest: Lane = 2): number {
+  /** Of the first `most` items to go in each lane down to `lowest`; `Infinity` without one. */
+  firstDeadlineAtMs(most: number, lowest: Lane = 2): number {
     let firstAtMs = Infinity;
     for (const { lane, head, blocked } of this.laneQueues) {
       if (lane > lowest) break;
-      if (head !== undefined) firstAtMs = Math.min(firstAtMs, head.firstDeadlineAtMs());
-      for (const { chunk } of blocked?.ready ?? []) firstAtMs = Math.min(firstAtMs, chunk.earliestDeadlineAtMs);
+      for (let entry = head, left = most; entry !== undefined && left > 0; entry = entry.next, left--)
+        firstAtMs = Math.min(firstAtMs, entry.terms.deadlineAtMs);
+      for (const { terms } of blocked?.ready ?? []) firstAtMs = Math.min(firstAtMs, terms.deadlineAtMs);
     }
     return firstAtMs;
   }
@@ -72,7 +72,8 @@ export class Group<In = unknown> {
 }
 
 /** The waiting calls of one lane of one group, first in first out. */
-export class LaneQueue<In = unknown> extends ChunkList<In> {
+export class LaneQueue<In = unknown> extends EntryList<In> {
+  readonly laneQueue: this = this;
   readonly group: Group<In>;
   readonly lane: Lane;
   /** Calls that wait here, blocked ones included. */
@@ -93,15 +94,14 @@ export class LaneQueue<In = unknown> extends ChunkList<In> {
     this.lane = lane;
   }
 
-  /** The first chunk whose calls came later than `atMs`, or in the same burst and not with an earlier batch. */
-  firstAfter(atMs: number, batchId: number): Chunk<In> | undefined {
-    let chunk = this.head;
-    for (; chunk !== undefined; chunk = chunk.next) {
-      if (chunk.putBackFrom === batchId) continue;
-      const firstAtMs = chunk.firstLiveAtMs();
-      if (firstAtMs > atMs || (firstAtMs === atMs && chunk.putBackFrom > batchId)) break;
+  /** The first entry from `entry` on that came later than `atMs`, or in the same burst and not with an earlier batch. */
+  firstAfter(atMs: number, batchId: number, entry: Entry<In> | undefined = this.head): Entry<In> | undefined {
+    for (; entry !== undefined; entry = entry.next) {
+      const { arrivedAtMs } = entry.terms;
+      const { putBackFrom = Infinity } = entry.keys ?? {};
+      if (putBackFrom !== batchId && (arrivedAtMs > atMs || (arrivedAtMs === atMs && putBackFrom > batchId))) break;
     }
-    return chunk;
+    return entry;
   }
 
   /** `calls` have entered, or left where it is negative. */
@@ -119,7 +119,6 @@ export class LaneQueue<In = unknown> extends ChunkList<In> {
     const { head } = this;
     const back = this.blocked?.ready[0];
     if (head === undefined && back === undefined) return Infinity;
-    const backAtMs = back === undefined ? Infinity : back.chunk.arrivedAtMs(back.index);
-    return Math.min(head === undefined ? Infinity : head.firstLiveAtMs(), backAtMs, this.outOfPlaceAtMs);
+    return Math.min(head?.terms.arrivedAtMs ?? Infinity, back?.terms.arrivedAtMs ?? Infinity, this.outOfPlaceAtMs);
   }
 }

@@ -1,9 +1,9 @@
 import { choosesByWeight } from "../measure/learned-cost.ts";
 import type { Admission } from "./admission.ts";
-import type { Arrival, Gate, Refusal, Terms } from "./entrance.ts";
+import type { Gate, Refusal } from "./entrance.ts";
+import type { Entry, Terms } from "./entry.ts";
 import type { Queue } from "./queue.ts";
-import type { Dispatcher } from "../dispatch/dispatcher.ts";
-import type { StandingOverload } from "../dispatch/standing-overload.ts";
+import type { BatcherStats } from "../contract/stats.ts";
 import { type Lane, type Settings, capacityOf } from "../contract/settings.ts";
 import {
   expectedByWeightMs,
@@ -14,8 +14,14 @@ import {
 import type { CostModel } from "../../policies/cost-model.ts";
 import { urgency } from "../../policies/overtaking.ts";
 
-type Runs = Pick<Dispatcher<never, never>, "restsMs">;
-type Overload = Pick<StandingOverload<never>, "view">;
+/** The runs in flight. */
+interface Runs {
+  restsMs(cost: CostModel, nowMs: number): readonly number[];
+}
+
+interface Overload {
+  view(nowMs: number): BatcherStats["overload"] | undefined;
+}
 
 /** Waiting items looked at for an estimate. */
 const maxScanned = 1024;
@@ -30,7 +36,7 @@ export function lateGate<In, Out>(
   overload: Overload | undefined,
 ): Gate<In> {
   const late = new LateGate(settings, admission, queue, cost, dispatcher, overload);
-  return (items, terms, arrival) => late.check(items, terms, arrival);
+  return (items, terms, entry) => late.check(items, terms, entry);
 }
 
 class LateGate<In, Out> {
@@ -59,12 +65,13 @@ class LateGate<In, Out> {
 
   /**
    * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
-   * more than a late answer, and a queue that is older than its deadlines serves no caller. `arrival`: of a single item.
+   * more than a late answer, and a queue that is older than its deadlines serves no caller. `entry`: of a single item.
    */
-  check(items: number, terms: Terms, arrival: Arrival<In> | undefined): Refusal | undefined {
+  check(items: number, terms: Terms, entry: Entry<In> | undefined): Refusal | undefined {
     const { lane, arrivedAtMs, deadlineAtMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
-    const { weight, tenant } = arrival ?? {};
+    const weight = entry?.weight;
+    const tenant = entry?.keys?.tenant;
     const room = this.#admission.roomOf(lane);
     if (refuseLate === Infinity || deadlineAtMs === Infinity || !room.hasRoomFor(tenant)) return undefined;
     const inLane = this.#queue.ahead(lane) + (room.waiters?.items ?? 0);
@@ -77,7 +84,7 @@ class LateGate<In, Out> {
       ? expectedLatencyMs(this.#cost, capacityOf(this.#settings), ahead + items - 1, restsMs)
       : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
     const overload =
-      arrival !== undefined && this.#goesNewestFirst(arrival, terms) && (this.#overload?.view(arrivedAtMs) ?? null);
+      entry !== undefined && this.#goesNewestFirst(entry, terms) && (this.#overload?.view(arrivedAtMs) ?? null);
     const expectedMs =
       overload && inOrderMs !== undefined
         ? expectedNewestFirstMs(this.#cost, capacityOf(this.#settings), overload, inOrderMs, restsMs)
@@ -95,8 +102,8 @@ class LateGate<In, Out> {
   }
 
   /** Whether standing overload changes its place, and arrivals alone decide how far. */
-  #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane }: Terms): boolean {
-    if (lane !== 1 || orderKey !== undefined || tenant !== undefined) return false;
+  #goesNewestFirst({ keys }: Entry<In>, { lane }: Terms): boolean {
+    if (lane !== 1 || keys?.orderKey !== undefined || keys?.tenant !== undefined) return false;
     return !choosesByWeight(this.#settings, this.#cost) && this.#queue.onlyGroup?.newestFirst === true;
   }
 
@@ -108,17 +115,15 @@ class LateGate<In, Out> {
     const loneMs = this.#cost.of(1, weight, weight);
     const own = urgency(loneMs, 0);
     const byWeight = choosesByWeight(this.#settings, this.#cost);
-    this.#queue.everyChunk((chunk) => {
-      if (chunk.laneQueue!.lane > lane || seen > maxScanned) return;
-      for (let i = chunk.head; i < chunk.count; i++) {
-        if (chunk.settlers[i] === undefined) continue;
-        seen++;
-        const its = chunk.weights![i]!;
-        if (byWeight && urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
-        items++;
-        before += its;
-      }
-    });
+    for (const entry of this.#queue.entries()) {
+      if (seen > maxScanned) break;
+      if (entry.lane > lane) continue;
+      seen++;
+      const { weight: its, terms } = entry;
+      if (byWeight && urgency(this.#cost.of(1, its, its), nowMs - terms.arrivedAtMs) < own) continue;
+      items++;
+      before += its;
+    }
     return expectedByWeightMs(this.#cost, capacityOf(this.#settings), { items, weight: before }, weight, restsMs);
   }
 }

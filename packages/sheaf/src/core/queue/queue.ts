@@ -1,5 +1,6 @@
 import { Group, type LaneQueue } from "./group.ts";
-import { Chunk, type ChunkList, type Settler, Epochs, type Epoch } from "./chunk.ts";
+import type { Batch, Entry, EntryList } from "./entry.ts";
+import { type Epoch, Epochs } from "./epochs.ts";
 import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
 import { defaults } from "../contract/options.ts";
@@ -11,11 +12,11 @@ import { Tenants } from "./tenants.ts";
 
 type QueueSettings<In> = Pick<
   Settings<In, never>,
-  "clock" | "name" | "maxBatchSize" | "maxQueueSize" | "groupKey" | "fairKey" | "orderKey" | "dedupeKey"
+  "clock" | "name" | "maxQueueSize" | "weigh" | "groupKey" | "fairKey" | "orderKey" | "dedupeKey"
 >;
 
 /**
- * Owns the waiting calls, from entry until each is taken or leaves: in which group, lane and chunk it is.
+ * Owns the waiting calls, from entry until each is taken or leaves: in which group and lane it is.
  * `NextBatch` decides which of them go next.
  */
 export class Queue<In> {
@@ -42,14 +43,13 @@ export class Queue<In> {
   readonly #inLane: [number, number, number] = [0, 0, 0];
   /** Their weights together; 0 without `weigh`. */
   readonly #weights: [number, number, number] = [0, 0, 0];
-  /** Entries of a full chunk. */
-  readonly chunkSize: number;
   readonly epochs: Epochs = new Epochs();
   readonly cancellation: Cancellation<In>;
   /** Its calls so far, by how they ended. */
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly onlyGroup: Group<In> | undefined;
+  readonly hasWeights: boolean;
   /** With `groupKey`. */
   readonly #groups: Groups<In> | undefined;
   /** With `fairKey`. */
@@ -60,9 +60,8 @@ export class Queue<In> {
   readonly equal: EqualItems<In> | undefined;
 
   constructor(settings: QueueSettings<In>) {
-    const { maxBatchSize, maxQueueSize, groupKey, fairKey, orderKey, dedupeKey } = settings;
-    // A chunk of the size of a full batch becomes one without a copy.
-    this.chunkSize = Math.min(maxBatchSize, 256);
+    const { weigh, maxQueueSize, groupKey, fairKey, orderKey, dedupeKey } = settings;
+    this.hasWeights = weigh !== undefined;
     this.maxSize = maxQueueSize === "auto" ? defaults.maxQueueSize : maxQueueSize;
     this.cancellation = new Cancellation(settings, this);
     const byTurns = fairKey !== undefined;
@@ -131,140 +130,90 @@ export class Queue<In> {
     this.#groups?.served(group);
   }
 
-  /** Appends an item, at `count - 1` of the returned chunk. */
-  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneQueue<In>, epoch: Epoch): Chunk<In> {
-    const chunk = this.tail(laneQueue, epoch);
-    chunk.settlers[chunk.count] = settler;
-    this.fill(chunk, laneQueue, item, arrivedAtMs);
-    return chunk;
-  }
-
-  /** The chunk that the next entry of this lane queue, or of its blocked calls, goes into. */
-  tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
-    const { tail } = row;
-    if (tail !== undefined && tail.count < this.chunkSize && tail.epoch === epoch) return tail;
-    // A full chunk is often followed by another.
-    const chunk = new Chunk<In>(epoch, laneQueue, tail === undefined ? 0 : this.chunkSize);
-    row.append(chunk);
-    return chunk;
-  }
-
-  /** Completes the next entry of `tail`, whose settler is in its place already. */
-  fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
-    chunk.fill(item, arrivedAtMs);
+  /** A call enters. */
+  push(entry: Entry<In>, laneQueue: LaneQueue<In>): void {
     if (laneQueue.lane === 2) this.bulkArrived++;
-    this.#count(laneQueue, chunk.epoch, 1);
-    chunk.epoch.unsettled++;
+    entry.epoch.unsettled++;
+    this.#count(entry, laneQueue, 1);
+    laneQueue.append(entry);
   }
 
-  /** Notes the weight of the last entry of a waiting chunk, and when it is due. */
-  weigh(chunk: Chunk<In>, weight: number, dueAtMs: number): void {
-    chunk.weigh(chunk.count - 1, weight, dueAtMs);
-    this.#weights[chunk.laneQueue!.lane] += weight;
+  /** A waiting entry goes in a batch. */
+  take(entry: Entry<In>, laneQueue: LaneQueue<In>, batch: Batch<In>): void {
+    if (entry.keys !== undefined) {
+      if (entry.keys.order !== undefined) laneQueue.blocked?.withdraw(entry);
+      this.tenants?.left(entry);
+    }
+    if (laneQueue.lane === 2) batch.bulk++;
+    this.#remove(entry, laneQueue);
+    entry.place = batch;
+    batch.entries[batch.live++] = entry;
   }
 
-  /** The entry shares its batch with no other. */
-  isolate(chunk: Chunk<In>, index: number): void {
-    (chunk.alone ??= [])[index] = true;
-    this.alone++;
-  }
-
-  /** An entry of a waiting chunk has been taken or has left, and its place is empty already. */
-  removed(chunk: Chunk<In>, index: number): void {
-    const laneQueue = chunk.laneQueue!;
-    if (chunk.alone?.[index] === true) this.alone--;
-    if (chunk.lifted?.[index] === true) this.inBulkRoom--;
-    if (chunk.weights !== undefined) this.#weights[laneQueue.lane] -= chunk.weights[index]!;
-    this.#count(laneQueue, chunk.epoch, -1);
-    if (chunk.live > 0) return;
-    chunk.list!.unlink(chunk);
-    if (this.#groups !== undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
-  }
-
-  /** The last caller of a waiting entry has left it after so long; its place is empty already. */
-  leave(chunk: Chunk<In>, index: number, waitedMs: number): void {
-    const atMs = chunk.arrivedAtMs(index) + waitedMs;
+  /** The last caller of a waiting entry has left it after so long. */
+  leave(entry: Entry<In>, waitedMs: number): void {
+    const atMs = entry.terms.arrivedAtMs + waitedMs;
     this.leavers.left(atMs, waitedMs);
-    chunk.claims?.[index]?.tenant.leavers.left(atMs, waitedMs);
-    this.tenants?.left(chunk, index);
-    this.removed(chunk, index);
+    entry.keys?.claim?.tenant.leavers.left(atMs, waitedMs);
+    this.tenants?.left(entry);
+    this.#remove(entry, entry.laneQueue!);
+  }
+
+  /** An entry of a batch that did not run waits again, in front of `next`. */
+  putBack(entry: Entry<In>, laneQueue: LaneQueue<In>, next: Entry<In> | undefined): void {
+    this.taken--;
+    if (laneQueue.lane === 2) this.bulkTaken--;
+    this.#count(entry, laneQueue, 1);
+    laneQueue.insert(entry, next);
+    this.tenants?.putBack(entry);
   }
 
   /** Moves a waiting entry to the end of a higher lane of its group. */
-  promote(chunk: Chunk<In>, index: number, lane: Lane): void {
-    const laneQueue = chunk.laneQueue!;
-    if (lane >= laneQueue.lane) return;
-    const target = laneQueue.group.laneQueue(lane);
-    target.keepAge(chunk.arrivedAtMs(index));
-    const to = this.#moveWithin(chunk, index, target, target);
-    if (laneQueue.lane === 2) {
-      (to.lifted ??= [])[to.count - 1] = true;
-      this.inBulkRoom++;
-    }
-    const ref = chunk.refs![index]!; // only entries that can be found again are promoted
-    if (this.order !== undefined) ref.place = this.order.nextPlace();
+  promote(entry: Entry<In>, lane: Lane): void {
+    const from = entry.laneQueue!;
+    if (lane >= from.lane) return;
+    const keys = entry.keys!; // only entries that can be found again are promoted
+    this.#move(entry, from.group.laneQueue(lane));
+    if (this.order !== undefined) keys.rank = this.order.nextRank();
   }
 
   /** Moves a waiting entry to the end of its lane. */
-  renew(chunk: Chunk<In>, index: number): void {
-    const laneQueue = chunk.laneQueue!;
-    laneQueue.keepAge(chunk.arrivedAtMs(index));
-    this.#moveWithin(chunk, index, laneQueue, laneQueue);
+  renew(entry: Entry<In>): void {
+    this.#move(entry, entry.laneQueue!);
   }
 
   /** Its order key blocks it: it leaves the lane queue until it is the first of a key that no batch holds. */
-  setAside(chunk: Chunk<In>, index: number): void {
-    const laneQueue = chunk.laneQueue!;
-    this.#moveWithin(chunk, index, laneQueue, (laneQueue.blocked ??= new BlockedCalls<In>(this.tenants)));
+  setAside(entry: Entry<In>): void {
+    const laneQueue = entry.laneQueue!;
+    const blocked = (laneQueue.blocked ??= new BlockedCalls<In>(laneQueue, this.tenants));
+    this.version++;
+    blocked.withdraw(entry);
+    (entry.place as EntryList<In>).unlink(entry);
+    blocked.append(entry);
+    this.tenants?.moved(entry);
   }
 
-  /** Takes the chunk at the head of a lane queue as a batch; all its entries must be live. */
-  takeHead(laneQueue: LaneQueue<In>): Chunk<In> {
-    const head = laneQueue.head!;
-    if (head.weights !== undefined)
-      this.#weights[laneQueue.lane] -= head.weights.reduce((sum, weight) => sum + weight, 0);
-    head.lifted?.forEach(() => this.inBulkRoom--);
-    this.#count(laneQueue, head.epoch, -head.count);
-    if (laneQueue.lane !== 1) head.lanes = new Array<Lane>(head.count).fill(laneQueue.lane);
-    laneQueue.unlink(head);
-    if (head.items.length > head.count) head.items.length = head.count; // there was room for more
-    return head;
-  }
-
-  /** Moves a live waiting entry, with everything that belongs to it, to the end of another chunk. */
-  move(from: Chunk<In>, index: number, to: Chunk<In>): void {
-    const { lane } = from.laneQueue!;
-    if (lane !== 1 && to.laneQueue === undefined) (to.lanes ??= [])[to.count] = lane;
-    if (from.refs !== undefined) from.laneQueue!.blocked?.withdraw(from.refs[index]!);
-    this.tenants?.moved(from, index, to, to.count);
-    this.transfer(from, index, to);
-    this.removed(from, index);
-  }
-
-  /** Moves a live entry, with everything that belongs to it, to the end of another chunk. */
-  transfer(from: Chunk<In>, index: number, to: Chunk<In>): void {
-    const at = to.count;
-    const epoch = from.epochOf(index);
-    if (to.epochs !== undefined) to.epochs[at] = epoch;
-    else if (to.epoch !== epoch) {
-      if (at === 0) to.epoch = epoch;
-      else (to.epochs = new Array<Epoch>(at).fill(to.epoch))[at] = epoch;
+  #move(entry: Entry<In>, laneQueue: LaneQueue<In>): void {
+    const list = entry.place as EntryList<In>;
+    const from = list.laneQueue;
+    const keys = entry.keys!;
+    if (keys.order !== undefined) from.blocked?.withdraw(entry);
+    if (keys.claim !== undefined) this.tenants!.counts(entry, -1);
+    laneQueue.keepAge(entry.terms.arrivedAtMs);
+    // Out, then in: a lane queue in which nothing waits for a moment forgets the age of its items.
+    const { outOfPlaceAtMs } = laneQueue;
+    this.#count(entry, from, -1);
+    list.unlink(entry);
+    if (laneQueue !== from) {
+      keys.isLifted ||= from.lane === 2;
+      keys.lane = laneQueue.lane;
     }
-    to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
-    if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesAtMs![index]!);
-    if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
-    if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
-    if (from.lifted?.[index] === true) (to.lifted ??= [])[at] = true;
-    if (from.putBacks?.[index] !== undefined) (to.putBacks ??= [])[at] = from.putBacks[index];
-    if (from.refs !== undefined) {
-      const ref = from.refs[index]!;
-      (to.refs ??= [])[at] = ref;
-      ref.chunk = to;
-      ref.index = at;
-    }
-    this.cancellation.move(from, index, to, at);
-    from.items[index] = undefined as In;
-    this.cancellation.leave(from, index);
+    laneQueue.keepAge(outOfPlaceAtMs);
+    this.#count(entry, laneQueue, 1);
+    laneQueue.append(entry);
+    if (keys.claim === undefined) return;
+    this.tenants!.counts(entry, 1);
+    this.tenants!.moved(entry);
   }
 
   /** Releases everything that waits now: it goes without further holding. */
@@ -277,23 +226,21 @@ export class Queue<In> {
 
   /** Moves everything that waits now to this epoch, and releases it. */
   relabel(epoch: Epoch): void {
-    this.everyChunk((chunk) => {
-      let calls = chunk.live;
-      for (let i = chunk.head; chunk.refs !== undefined && i < chunk.count; i++) {
-        const duplicates = chunk.settlers[i] === undefined ? undefined : chunk.refs[i]?.duplicates;
-        if (duplicates === undefined) continue;
-        calls += duplicates.live;
-        duplicates.epoch = epoch;
+    for (const entry of this.entries()) {
+      this.epochs.takeOver(entry.epoch, epoch, 1);
+      entry.epoch = epoch;
+      for (const sharer of entry.keys?.sharers ?? []) {
+        if (sharer.settler !== undefined) this.epochs.takeOver(sharer.epoch, epoch, 1);
+        sharer.epoch = epoch;
       }
-      this.epochs.takeOver(chunk.epoch, epoch, calls);
-      chunk.epoch = epoch;
-    });
+    }
     this.release("flush");
   }
 
-  /** The visitor may empty the chunk. */
-  everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    this.#everyGroup((group) => group.everyChunk(visit));
+  /** All that wait; copy them to remove some. */
+  *entries(): Generator<Entry<In>, void> {
+    if (this.onlyGroup !== undefined) yield* this.onlyGroup.entries();
+    else for (const group of this.#groups!.all()) yield* group.entries();
   }
 
   #everyGroup(visit: (group: Group<In>) => void): void {
@@ -301,33 +248,27 @@ export class Queue<In> {
     else for (const group of this.#groups!.all()) visit(group);
   }
 
-  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): Chunk<In> {
-    const epoch = chunk.epochOf(index);
-    const to = this.tail(laneQueue, epoch, row);
-    // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
-    this.enters(chunk, index, laneQueue);
-    this.move(chunk, index, to);
-    return to;
+  #remove(entry: Entry<In>, laneQueue: LaneQueue<In>): void {
+    this.#count(entry, laneQueue, -1);
+    (entry.place as EntryList<In>).unlink(entry);
+    if (this.#groups !== undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
   }
 
-  /** Counts an entry that is about to wait in this lane queue, whether it comes from another or from a batch. */
-  enters(from: Chunk<In>, index: number, laneQueue: LaneQueue<In>): void {
-    this.#count(laneQueue, from.epochOf(index), 1);
-    if (from.weights !== undefined) this.#weights[laneQueue.lane] += from.weights[index]!;
-    if (from.alone?.[index] === true) this.alone++;
-    if (from.lifted?.[index] === true) this.inBulkRoom++;
-  }
-
-  #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {
+  /** One more waits in this lane queue, or one less. */
+  #count(entry: Entry<In>, laneQueue: LaneQueue<In>, items: 1 | -1): void {
+    const { lane } = laneQueue;
     this.version++;
-    this.size += calls;
-    if (laneQueue.lane === 2) this.inBulkRoom += calls;
-    laneQueue.count(calls);
-    this.#inLane[laneQueue.lane] += calls;
+    this.size += items;
+    this.#inLane[lane] += items;
+    laneQueue.count(items);
+    if (lane === 2 || entry.keys?.isLifted === true) this.inBulkRoom += items;
+    if (entry.terms.alone) this.alone += items;
     // Sums of fractions drift.
-    if (this.#inLane[laneQueue.lane] === 0) this.#weights[laneQueue.lane] = 0;
-    if (epoch.release === undefined) return;
-    laneQueue.group.released += calls;
-    laneQueue.group.releasedBy = epoch.release;
+    if (this.hasWeights)
+      this.#weights[lane] = this.#inLane[lane] === 0 ? 0 : this.#weights[lane] + items * entry.weight;
+    const { release } = entry.epoch;
+    if (release === undefined) return;
+    laneQueue.group.released += items;
+    laneQueue.group.releasedBy = release;
   }
 }

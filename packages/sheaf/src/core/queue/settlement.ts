@@ -1,4 +1,4 @@
-import { reject, type Chunk } from "./chunk.ts";
+import { type Batch, type Entry, reject, type Terms } from "./entry.ts";
 import type { Clock } from "../runtime/runtime.ts";
 import type { LanesStats, TenantStats } from "../contract/stats.ts";
 import { LaneLatency } from "../measure/stats.ts";
@@ -40,85 +40,84 @@ export class Settlement<In> {
   }
 
   /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
-  settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
-    if (chunk.epochs !== undefined) {
-      for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
-      return;
-    }
-    const { settlers, arrivalsAtMs, count, refs, lanes } = chunk;
-    const areAlike = arrivalsAtMs === undefined && lanes === undefined;
-    let ok = 0;
+  settleAll(batch: Batch<In>, results: ArrayLike<unknown>, nowMs: number): void {
+    const { entries } = batch;
+    /** Those who came at once are counted together. */
+    let last: Terms | undefined;
+    let count = 0;
     try {
-      for (let i = 0; i < count; i++) {
-        const settler = settlers[i];
+      for (let i = 0; i < entries.length; i++) {
+        const entry = entries[i]!;
+        const { settler, terms, keys } = entry;
         if (settler === undefined) continue;
         const result = results[i];
-        const ref = refs?.[i];
-        if (result instanceof Error || ref?.duplicates !== undefined) {
-          this.settle(chunk, i, result, nowMs);
+        if (typeof settler !== "function" || result instanceof Error || keys?.sharers !== undefined || keys?.isLifted) {
+          this.settle(batch, entry, result, nowMs);
           continue;
         }
-        ref?.leaveDedupe?.(ref);
-        settlers[i] = undefined;
-        ok++;
-        if (!areAlike) this.#took(chunk, i, nowMs);
-        if (typeof settler === "function") settler(result);
-        else settler.fulfil(result, chunk as Chunk, i, nowMs);
+        if (terms !== last) {
+          if (last !== undefined && (terms.arrivedAtMs !== last.arrivedAtMs || terms.lane !== last.lane)) {
+            this.#took(last, last.lane === 2, nowMs, count);
+            count = 0;
+          }
+          last = terms;
+          this.#queue.cancellation.settled(entry);
+        } else if (terms.signal !== undefined || terms.deadlineAtMs !== Infinity)
+          this.#queue.cancellation.settled(entry);
+        else entry.settler = undefined;
+        keys?.equal?.leave(entry);
+        count++;
+        batch.live--;
+        this.tally.ok++;
+        settler(result);
+        entry.epoch.settled(1);
       }
     } finally {
-      if (areAlike && ok > 0) this.latencyMs.live.record(nowMs, nowMs - chunk.firstAtMs, ok);
-      this.tally.ok += ok;
-      chunk.live -= ok;
-      chunk.epoch.settled(ok);
-      if (chunk.live === 0 && (chunk.listeners ?? chunk.deadlinesAtMs) !== undefined)
-        this.#queue.cancellation.forget(chunk);
+      if (last !== undefined && count > 0) this.#took(last, last.lane === 2, nowMs, count);
     }
   }
 
-  /** Gives one entry of a batch its result; an `Error` rejects that caller only. No-op where the caller has left. */
+  /** Gives one entry of a batch its result; an `Error` rejects that caller only. No-op where the caller or the entry has left. */
   settle(
-    chunk: Chunk<In>,
-    index: number,
+    batch: Batch<In>,
+    entry: Entry<In>,
     value: unknown,
     endedAtMs?: number,
     outcome: Outcome = value instanceof Error ? "error" : "ok",
   ): void {
-    const settler = chunk.settlers[index];
-    if (settler === undefined) return;
-    this.#queue.cancellation.leave(chunk, index);
+    const { settler, keys, terms, place } = entry;
+    if (settler === undefined || (place !== undefined && place !== batch)) return;
+    this.#queue.cancellation.settled(entry);
+    if (place !== undefined) batch.live--;
     // Only now: a clock may call the batcher, and its caller can leave no more.
     const nowMs = endedAtMs ?? this.#clock.now();
     this.tally[outcome]++;
-    this.#took(chunk, index, nowMs);
+    this.#took(terms, entry.isBulk, nowMs, 1);
     if (outcome !== "ok") reject(settler, value);
     else if (typeof settler === "function") settler(value);
-    else settler.fulfil(value, chunk as Chunk, index, nowMs);
-    chunk.epochOf(index).settled(1);
-    const ref = chunk.refs?.[index];
-    ref?.leaveDedupe?.(ref);
-    const duplicates = ref?.duplicates;
-    if (duplicates !== undefined) {
-      duplicates.run = chunk.run;
-      for (let i = 0; i < duplicates.count; i++) this.settle(duplicates, i, value, nowMs, outcome);
-    }
-    if (outcome === "ok" || ref?.order === undefined) return;
-    for (const signal of [chunk.signals?.[index], ...(duplicates?.signals ?? [])])
-      this.#queue.cancellation.holdBehind(ref, signal, value);
+    else settler.fulfil(value, batch.run!, terms.arrivedAtMs, nowMs);
+    entry.epoch.settled(1);
+    if (keys === undefined) return;
+    keys.equal?.leave(entry);
+    const sharers = keys.sharers ?? [];
+    for (const sharer of sharers) this.settle(batch, sharer, value, nowMs, outcome);
+    if (outcome === "ok" || keys.order === undefined) return;
+    for (const { terms: caller } of [entry, ...sharers])
+      this.#queue.cancellation.holdBehind(keys, caller.signal, value);
   }
 
-  #took(chunk: Chunk<In>, index: number, nowMs: number): void {
-    const isBulk = chunk.lanes?.[index] === 2 || chunk.lifted?.[index] === true;
-    this.latencyMs[isBulk ? "bulk" : "live"].record(nowMs, nowMs - chunk.arrivedAtMs(index));
+  #took({ arrivedAtMs }: Terms, isBulk: boolean, nowMs: number, items: number): void {
+    this.latencyMs[isBulk ? "bulk" : "live"].record(nowMs, nowMs - arrivedAtMs, items);
   }
 
   /** See `Cancellation`. */
-  leftBehind(chunk: Chunk<In>, index: number): boolean {
-    return this.#queue.cancellation.leftBehind(chunk, index);
+  leftBehind(entry: Entry<In>): boolean {
+    return this.#queue.cancellation.leftBehind(entry);
   }
 
-  /** Rejects every caller that is left in a chunk with the same error. */
-  failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
+  /** Rejects every caller that is left in a batch with the same error. */
+  failAll(batch: Batch<In>, error: unknown, outcome: Outcome = "error"): void {
     const nowMs = this.#clock.now();
-    for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, error, nowMs, outcome);
+    for (const entry of batch.entries) this.settle(batch, entry, error, nowMs, outcome);
   }
 }

@@ -1,5 +1,5 @@
 import type { TenantsStats, TenantStats } from "../contract/stats.ts";
-import type { Chunk } from "./chunk.ts";
+import type { Entry } from "./entry.ts";
 import { Leavers } from "./leavers.ts";
 import { Row, type Claim, type Turns } from "./turns.ts";
 
@@ -97,23 +97,25 @@ export class Tenants<In> {
     return tenant;
   }
 
-  /** The item at the end of a waiting chunk has come from this tenant. */
-  entered(chunk: Chunk<In>, index: number, tenant: Account<In>): void {
-    this.#counts(tenant, chunk, index, 1);
+  /** An item has come from its tenant. */
+  entered(entry: Entry<In>): void {
+    const keys = entry.keys!;
+    const tenant = keys.tenant!;
     this.#comes(tenant);
-    const claim = this.#claim(chunk, index, tenant);
+    const claim = (keys.claim = this.#claim(entry, tenant));
     claim.callers = 1;
-    (chunk.claims ??= new Array<Claim<In> | undefined>(chunk.items.length))[index] = claim;
+    this.counts(entry, 1);
     rowOf(claim).add(claim);
   }
 
-  /** A caller of this tenant shares an item. The claims on one that runs count again once it is put back. */
-  joined(chunk: Chunk<In>, index: number, tenant: Account<In>, duplicates: Chunk<In>): void {
-    const isWaiting = chunk.laneQueue !== undefined;
-    const own = chunk.claims![index]!;
+  /** A caller shares an item. The claims on one that runs count again once it is put back. */
+  joined(entry: Entry<In>, sharer: Entry<In>): void {
+    const isWaiting = entry.laneQueue !== undefined;
+    const own = entry.keys!.claim!;
+    const tenant = sharer.keys!.tenant!;
     let claim = (own.all ?? [own]).find((each) => each.tenant === tenant);
     if (claim === undefined) {
-      claim = this.#claim(chunk, index, tenant);
+      claim = this.#claim(entry, tenant);
       claim.all = own.all ??= [own];
       own.all.push(claim);
       if (isWaiting) this.#comes(tenant);
@@ -121,63 +123,55 @@ export class Tenants<In> {
       if (own.row !== undefined) rowOf(claim).add(claim);
     }
     if (isWaiting) claim.callers++;
-    (duplicates.claims ??= [])[duplicates.count - 1] = claim;
+    sharer.keys!.claim = claim;
   }
 
   /** One who shares an item has left it. */
-  leftShared(duplicates: Chunk<In>, index: number): void {
-    const claim = duplicates.claims?.[index];
+  leftShared(sharer: Entry<In>): void {
+    const claim = sharer.keys?.claim;
     if (claim !== undefined) this.#callerLeft(claim);
   }
 
   /** The first caller of an item has left it to another. */
-  handed(chunk: Chunk<In>, index: number, duplicates: Chunk<In>, successor: number): void {
-    const claim = chunk.claims![index]!;
-    const heir = duplicates.claims![successor]!;
-    chunk.claims![index] = heir;
-    if (chunk.laneQueue === undefined) return;
-    this.#counts(claim.tenant, chunk, index, -1);
-    this.#counts(heir.tenant, chunk, index, 1);
+  handed(entry: Entry<In>, sharer: Entry<In>): void {
+    const claim = entry.keys!.claim!;
+    const heir = sharer.keys!.claim!;
+    const isWaiting = entry.laneQueue !== undefined;
+    if (isWaiting) this.counts(entry, -1);
+    entry.keys!.claim = heir;
+    if (!isWaiting) return;
+    this.counts(entry, 1);
     this.#callerLeft(claim);
   }
 
-  /** A waiting entry has moved, to another place in the queue or into a batch. */
-  moved(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
-    const own = from.claims![index]!;
-    (to.claims ??= new Array<Claim<In> | undefined>(to.items.length))[at] = own;
-    if (to.laneQueue === undefined) {
-      // Where turns agreed with the order of arrival for a while, it has left already.
-      if (own.callers > 0) this.left(from, index);
-      return;
-    }
-    const isBlocked = to.list !== to.laneQueue;
+  /** A waiting item has moved to another place in the queue. */
+  moved(entry: Entry<In>): void {
+    const own = entry.keys!.claim!;
+    const isBlocked = entry.place !== entry.laneQueue;
     for (const claim of own.all ?? [own]) {
       claim.row?.remove(claim);
-      claim.chunk = to;
-      claim.index = at;
       if (isBlocked) continue;
       claim.place = ++this.#places;
       rowOf(claim).add(claim);
     }
   }
 
-  /** An entry leaves the queue. */
-  left(chunk: Chunk<In>, index: number): void {
-    const own = chunk.claims![index]!;
-    this.#counts(own.tenant, chunk, index, -1);
+  /** An item is about to leave the queue. */
+  left(entry: Entry<In>): void {
+    const own = entry.keys!.claim!;
+    this.counts(entry, -1);
     if (own.all === undefined) this.#ended(own);
     else for (const claim of own.all) this.#ended(claim);
   }
 
-  /** An entry that a batch had taken waits again, in its old place; `callers` of it by their claims, its first caller's first. */
-  putBack(chunk: Chunk<In>, index: number, callers: readonly Claim<In>[]): void {
+  /** An item that a batch had taken waits again, in its old place. */
+  putBack(entry: Entry<In>): void {
+    const keys = entry.keys!;
+    const sharers = keys.sharers?.filter(({ settler }) => settler !== undefined) ?? [];
+    const callers = [keys.claim!, ...sharers.map((sharer) => sharer.keys!.claim!)];
     const claims = [...new Set(callers)];
-    const own = callers[0]!;
-    (chunk.claims ??= [])[index] = own;
-    this.#counts(own.tenant, chunk, index, 1);
+    this.counts(entry, 1);
     for (const claim of claims) {
-      claim.chunk = chunk;
-      claim.index = index;
       claim.callers = callers.filter((each) => each === claim).length;
       claim.all = claims.length > 1 ? claims : undefined;
       this.#comes(claim.tenant);
@@ -186,8 +180,8 @@ export class Tenants<In> {
   }
 
   /** Its order key blocks it no longer. */
-  offered(chunk: Chunk<In>, index: number): void {
-    const own = chunk.claims![index]!;
+  offered(entry: Entry<In>): void {
+    const own = entry.keys!.claim!;
     for (const claim of own.all ?? [own]) if (claim.row === undefined) rowOf(claim).add(claim);
   }
 
@@ -228,10 +222,11 @@ export class Tenants<In> {
     return busiestOf(this.#byKey.values(), this.#forgotten);
   }
 
-  /** An entry of this tenant has come to a waiting chunk, or left it. */
-  #counts(tenant: Account<In>, chunk: Chunk<In>, index: number, items: number): void {
+  /** A waiting item counts for its tenant from now on, or no longer. */
+  counts(entry: Entry<In>, items: 1 | -1): void {
+    const { tenant } = entry.keys!.claim!;
     tenant.waiting += items;
-    if (chunk.laneQueue!.lane === 2 || chunk.lifted?.[index] === true) tenant.inBulkRoom += items;
+    if (entry.isBulk) tenant.inBulkRoom += items;
   }
 
   #pay(tenant: Account<In>, price: number): void {
@@ -248,11 +243,10 @@ export class Tenants<In> {
     tenant.turn = ++this.#turns;
   }
 
-  #claim(chunk: Chunk<In>, index: number, tenant: Account<In>): Claim<In> {
+  #claim(entry: Entry<In>, tenant: Account<In>): Claim<In> {
     return {
       tenant,
-      chunk,
-      index,
+      entry,
       place: ++this.#places,
       callers: 0,
       row: undefined,
@@ -293,7 +287,7 @@ export class Tenants<In> {
 }
 
 /** The row in which a claim stands, or will when its order key blocks it no longer. */
-export const rowOf = <In>({ tenant, chunk }: Claim<In>): Row<In> => tenant.rowIn(chunk.laneQueue!.turns!);
+export const rowOf = <In>({ tenant, entry }: Claim<In>): Row<In> => tenant.rowIn(entry.laneQueue!.turns!);
 
 /** An item without weight is not free, or a flood of them would have every turn. */
 const priceOf = (weight: number): number => weight || 1;

@@ -1,11 +1,10 @@
-import type { Chunk } from "./chunk.ts";
+import type { Entry } from "./entry.ts";
 import type { Account } from "./tenants.ts";
 
 /** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */
 export interface Claim<In> {
   readonly tenant: Account<In>;
-  chunk: Chunk<In>;
-  index: number;
+  readonly entry: Entry<In>;
   /** An item that entered the lane earlier has the lower place. */
   place: number;
   /** Callers of the tenant who share the item; 0 once it no longer waits. */

@@ -1,6 +1,6 @@
 import type { Admission, Room } from "./admission.ts";
-import type { Arrival, Entrance, Terms } from "./entrance.ts";
-import { reject, type Settler, type Epoch } from "./chunk.ts";
+import { type Entry, reject, type Settler, type Terms } from "./entry.ts";
+import type { Epoch } from "./epochs.ts";
 import { stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome } from "./cancellation.ts";
@@ -8,16 +8,17 @@ import type { Settlement } from "./settlement.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
-export interface Waiter<In> extends Terms {
+export interface Waiter<In> {
   readonly items: ArrayLike<In>;
+  readonly terms: Terms;
   /** The next item to let in. */
   position: number;
   settlerAt(index: number): Settler;
   /**
-   * Keys of a single call, computed when it was made; those of a list are computed item by item, on admission, or with
-   * tenants when the item before has been admitted.
+   * The next item with its keys. Those of a single call are computed when it is made, those of a list item by item, on
+   * admission, or with tenants when the item before has been admitted.
    */
-  arrival: Arrival<In> | undefined;
+  entry: Entry<In> | undefined;
   epoch: Epoch;
   /** It waits here. */
   isIn: boolean;
@@ -29,6 +30,14 @@ export interface Waiter<In> extends Terms {
   tenant?: Account<In> | undefined;
   /** Its listener on `signal`, while it waits here. */
   onAbort?: () => void;
+}
+
+/** Where those go in who have room. */
+interface Door<In> {
+  entryOf(item: In, settler: Settler, terms: Terms): Entry<In>;
+  orderKeyOf(item: In): unknown;
+  share(entry: Entry<In>): boolean;
+  push(entry: Entry<In>): void;
 }
 
 /**
@@ -52,7 +61,7 @@ export class Waiters<In> {
   readonly #name: string;
   readonly #admission: Admission<In>;
   readonly #room: Room<In>;
-  readonly #entrance: Pick<Entrance<In, never>, "arrivalOf" | "orderKeyOf" | "share" | "push">;
+  readonly #entrance: Door<In>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
 
@@ -61,7 +70,7 @@ export class Waiters<In> {
     byTurns: boolean,
     admission: Admission<In>,
     room: Room<In>,
-    entrance: Pick<Entrance<In, never>, "arrivalOf" | "orderKeyOf" | "share" | "push">,
+    entrance: Door<In>,
     queue: Queue<In>,
     calls: Settlement<In>,
   ) {
@@ -120,9 +129,9 @@ export class Waiters<In> {
     waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
-    if (waiter.deadlineAtMs < this.earliestDeadlineAtMs) this.earliestDeadlineAtMs = waiter.deadlineAtMs;
+    this.earliestDeadlineAtMs = Math.min(this.earliestDeadlineAtMs, waiter.terms.deadlineAtMs);
     if (this.byTurns) this.#joinLine(waiter);
-    const { signal } = waiter;
+    const { signal } = waiter.terms;
     if (signal === undefined) return;
     waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
     this.#queue.cancellation.aborts.add(signal, waiter.onAbort);
@@ -136,7 +145,7 @@ export class Waiters<In> {
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineAtMs = Infinity;
-    if (waiter.onAbort !== undefined) this.#queue.cancellation.aborts.remove(waiter.signal!, waiter.onAbort);
+    if (waiter.onAbort !== undefined) this.#queue.cancellation.aborts.remove(waiter.terms.signal!, waiter.onAbort);
   }
 
   /** The index of the next item of this waiter, which has room now. */
@@ -162,7 +171,7 @@ export class Waiters<In> {
 
   /** Lets it stand in the line of its next item's tenant. */
   #joinLine(waiter: Waiter<In>): void {
-    const tenant = waiter.arrival?.tenant;
+    const tenant = waiter.entry?.keys?.tenant;
     if (tenant === undefined || tenant === waiter.tenant) return;
     this.#leaveLine(waiter);
     let line = this.#lines.get(tenant);
@@ -190,7 +199,7 @@ export class Waiters<In> {
   #expired(nowMs: number): Waiter<In>[] {
     if (this.earliestDeadlineAtMs > nowMs) return [];
     this.earliestDeadlineAtMs = Infinity;
-    return this.#all().filter(({ deadlineAtMs }) => {
+    return this.#all().filter(({ terms: { deadlineAtMs } }) => {
       if (deadlineAtMs > nowMs) this.earliestDeadlineAtMs = Math.min(this.earliestDeadlineAtMs, deadlineAtMs);
       return deadlineAtMs <= nowMs;
     });
@@ -211,12 +220,12 @@ export class Waiters<In> {
 
   #admitInOrder(): void {
     for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
-      const room = this.#admission.roomOf(waiter.lane);
+      const room = this.#admission.roomOf(waiter.terms.lane);
       let line = this.#room;
       for (;;) {
         if (room.free <= 0) return;
         if (!this.knowsNext(waiter)) break;
-        line = this.#admission.lineOf(this.#room, waiter.arrival!.orderKey, waiter.order);
+        line = this.#admission.lineOf(this.#room, waiter.entry!.keys?.orderKey, waiter.order);
         // A key function may have called the batcher.
         if (room.free <= 0 || !waiter.isIn) return;
         if (line !== this.#room) break;
@@ -239,35 +248,37 @@ export class Waiters<In> {
   }
 
   #admitNext(waiter: Waiter<In>): void {
-    const index = this.#next(waiter);
-    const settler = waiter.settlerAt(index);
-    const { epoch } = waiter;
-    const arrival = waiter.arrival!;
-    waiter.arrival = undefined;
+    this.#next(waiter);
+    const entry = waiter.entry!;
+    waiter.entry = undefined;
+    entry.epoch = waiter.epoch;
     try {
-      if (!this.#entrance.share(arrival, settler, waiter)) this.#entrance.push(arrival, settler, waiter, epoch);
+      if (!this.#entrance.share(entry)) this.#entrance.push(entry);
     } catch (error) {
-      reject(settler, error);
+      reject(entry.settler!, error);
     }
-    epoch.settled(1); // it counts in the queue now
+    waiter.epoch.settled(1); // it counts in the queue now
   }
 
   /** Computes the keys of a list's next item; one whose keys throw fails here. False where none is left. */
   knowsNext(waiter: Waiter<In>): boolean {
     const { isIn } = waiter;
-    while (waiter.arrival === undefined && waiter.position < waiter.items.length) {
+    const { items, terms } = waiter;
+    while (waiter.entry === undefined && waiter.position < items.length) {
+      const settler = waiter.settlerAt(waiter.position);
       try {
-        waiter.arrival = this.#entrance.arrivalOf(waiter.items[waiter.position]!, waiter.alone);
+        waiter.entry = this.#entrance.entryOf(items[waiter.position]!, settler, terms);
       } catch (error) {
         // Unless the key function has ended the list, and the item with it.
         if (waiter.isIn !== isIn) return false;
         this.#calls.tally.rejected++;
-        const index = isIn ? this.#next(waiter) : waiter.position++;
-        reject(waiter.settlerAt(index), error);
+        if (isIn) this.#next(waiter);
+        else waiter.position++;
+        reject(settler, error);
         if (isIn) waiter.epoch.settled(1);
       }
     }
-    return waiter.isIn === isIn && waiter.arrival !== undefined;
+    return waiter.isIn === isIn && waiter.entry !== undefined;
   }
 
   /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
@@ -275,7 +286,7 @@ export class Waiters<In> {
     for (const waiter of this.#expired(nowMs)) {
       const error = timeoutError(
         this.#name,
-        waiter.deadlineAtMs - waiter.arrivedAtMs,
+        waiter.terms.deadlineAtMs - waiter.terms.arrivedAtMs,
         true,
         this.#queue.cancellation.scheduler?.stallCause,
       );
@@ -301,7 +312,7 @@ export class Waiters<In> {
     for (; waiter.position < waiter.items.length; waiter.position++) {
       this.#calls.tally[outcome]++;
       reject(waiter.settlerAt(waiter.position), error);
-      if (outcome !== "aborted") stopsKey(waiter.signal, waiter.arrival?.orderKey, error);
+      if (outcome !== "aborted") stopsKey(waiter.terms.signal, waiter.entry?.keys?.orderKey, error);
       waiter.epoch.settled(1);
     }
   }

@@ -1,7 +1,7 @@
 import { AbortListeners } from "../../../core/queue/cancellation.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
-import { Epochs } from "../../../core/queue/chunk.ts";
+import { Epochs } from "../../../core/queue/epochs.ts";
 import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import { Availability } from "./availability.ts";

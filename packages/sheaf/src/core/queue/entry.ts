@@ -1,0 +1,189 @@
+import type { AbortSignalLike } from "../runtime/runtime.ts";
+import type { Lane } from "../contract/settings.ts";
+import type { EqualItems } from "./equal-items.ts";
+import type { Epoch } from "./epochs.ts";
+import type { LaneQueue } from "./group.ts";
+import type { OrderKey } from "./order-keys.ts";
+import type { Account } from "./tenants.ts";
+import type { Claim } from "./turns.ts";
+
+/**
+ * Settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
+ * is kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its
+ * bytes.
+ */
+export type Settler = ((value: unknown) => void) | MultiCallEntry;
+
+/** A call that is part of a list (`many`, `settle`), or that asks how its item ran, which its run knows. */
+export interface MultiCallEntry {
+  fulfil(value: unknown, run: RunOfBatch, arrivedAtMs: number, nowMs: number): void;
+  reject(error: unknown): void;
+}
+
+export function reject(settler: Settler, error: unknown): void {
+  if (typeof settler === "function") settler(Promise.reject(error));
+  else settler.reject(error);
+}
+
+/** How the caller of an item or a list waits; calls without options share those of their burst. */
+export interface Terms {
+  readonly lane: Lane;
+  readonly signal: AbortSignalLike | undefined;
+  /** `Infinity` without a timeout. */
+  readonly deadlineAtMs: number;
+  readonly arrivedAtMs: number;
+  readonly tag: unknown;
+  /** It shares its batch with no other. */
+  readonly alone: boolean;
+}
+
+/** What only some items have: a batcher's keys of them, and how they have moved. A property is one line. */
+export class Keys<In = unknown> {
+  weight = 1;
+  /** With `weigh`: from when on no newer entry may overtake it because it costs less. */
+  dueAtMs: number | undefined = undefined;
+  group: unknown = undefined;
+  orderKey: unknown = undefined;
+  dedupeKey: unknown = undefined;
+  tenant: Account<In> | undefined = undefined;
+  /** While it waits or runs, with an order key: that key, and its neighbours among the key's waiting items. */
+  order: OrderKey<In> | undefined = undefined;
+  earlier: Entry<In> | undefined = undefined;
+  later: Entry<In> | undefined = undefined;
+  /** With `orderKey`: the item that entered the queue earlier has the lower rank. */
+  rank = 0;
+  /** Where equal calls can find it, as long as they can. */
+  equal: EqualItems<In> | undefined = undefined;
+  /** Further callers of the same item; each is an entry that is in no queue. */
+  sharers: Entry<In>[] | undefined = undefined;
+  claim: Claim<In> | undefined = undefined;
+  /** Where it is not in the lane of its caller. */
+  lane: Lane | undefined = undefined;
+  /** A bulk item that an item of a higher lane has lifted to its own. */
+  isLifted = false;
+  /** How often it has come back from a batch that did not run, and the last of them. */
+  putBacks = 0;
+  putBackFrom: number | undefined = undefined;
+}
+
+/** One item and its caller, from the call until it settles. The code that takes its settler settles the call. */
+export class Entry<In = unknown> {
+  readonly item: In;
+  /** `undefined` means settled. */
+  settler: Settler | undefined;
+  /** Those of the caller that it has now. */
+  terms: Terms;
+  epoch: Epoch;
+  keys: Keys<In> | undefined;
+  /** The list in which it waits, or the batch in which it runs; `undefined` before, and for one who shares an item. */
+  place: EntryList<In> | Batch<In> | undefined = undefined;
+  /** While it waits: its neighbours. */
+  previous: Entry<In> | undefined = undefined;
+  next: Entry<In> | undefined = undefined;
+
+  constructor(item: In, terms: Terms, epoch: Epoch, keys?: Keys<In>, settler?: Settler) {
+    this.item = item;
+    this.settler = settler;
+    this.terms = terms;
+    this.epoch = epoch;
+    this.keys = keys;
+  }
+
+  /** The queue in which it waits. */
+  get laneQueue(): LaneQueue<In> | undefined {
+    return this.place?.laneQueue;
+  }
+
+  get lane(): Lane {
+    return this.keys?.lane ?? this.terms.lane;
+  }
+
+  /** It takes the room of bulk calls, also where it has been lifted. */
+  get isBulk(): boolean {
+    return this.lane === 2 || this.keys?.isLifted === true;
+  }
+
+  get weight(): number {
+    return this.keys?.weight ?? 1;
+  }
+}
+
+/** Entries that wait, linked: one that leaves costs the same wherever it is. */
+export abstract class EntryList<In> {
+  abstract readonly laneQueue: LaneQueue<In>;
+  head: Entry<In> | undefined = undefined;
+  tail: Entry<In> | undefined = undefined;
+
+  append(entry: Entry<In>): void {
+    const { tail } = this;
+    entry.place = this;
+    if (tail === undefined) this.head = entry;
+    else {
+      tail.next = entry;
+      entry.previous = tail;
+    }
+    this.tail = entry;
+  }
+
+  /** Puts an entry in front of another, or at the end. */
+  insert(entry: Entry<In>, next: Entry<In> | undefined): void {
+    if (next === undefined) return this.append(entry);
+    const { previous } = next;
+    entry.place = this;
+    entry.next = next;
+    entry.previous = previous;
+    next.previous = entry;
+    if (previous === undefined) this.head = entry;
+    else previous.next = entry;
+  }
+
+  unlink(entry: Entry<In>): void {
+    const { previous, next } = entry;
+    if (previous === undefined) this.head = next;
+    else previous.next = next;
+    if (next === undefined) this.tail = previous;
+    else next.previous = previous;
+    entry.place = entry.previous = entry.next = undefined;
+  }
+}
+
+export interface Weights {
+  readonly sum: number;
+  readonly heaviest: number;
+}
+
+export function weightsOf(entries: readonly Entry[]): Weights {
+  let sum = 0;
+  let heaviest = 0;
+  for (const { weight } of entries) {
+    sum += weight;
+    heaviest = Math.max(heaviest, weight);
+  }
+  return { sum, heaviest };
+}
+
+/** What a caller learns of the run of its batch. */
+export interface RunOfBatch {
+  readonly batchId: number;
+  readonly size: number;
+  readonly startedAtMs: number;
+  readonly runMs: number | undefined;
+}
+
+/** Entries that run together. */
+export class Batch<In = unknown> {
+  readonly laneQueue: undefined;
+  readonly entries: Entry<In>[];
+  /** Entries that have not settled. */
+  live = 0;
+  /** Those that came from the bulk lane. */
+  bulk = 0;
+  /** With `weigh`. */
+  weights: Weights | undefined = undefined;
+  run: (RunOfBatch & { abandonedByAll(): void }) | undefined = undefined;
+
+  /** Of this many entries: room for them is reserved at once. */
+  constructor(size: number) {
+    this.entries = new Array<Entry<In>>(size);
+  }
+}
