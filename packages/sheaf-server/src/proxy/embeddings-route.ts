@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
-import { namedInput, retryAfterMsOf, type EmbeddingPart } from "sheaf/internal/openai";
+import { namedInput, type EmbeddingPart } from "sheaf/internal/openai";
 import { exactJsonOf } from "../http/bodies/body.ts";
 import { callOptionsOf, type InferOptions } from "../http/call-options.ts";
 import { nameUser } from "../http/check-callers.ts";
@@ -13,7 +13,7 @@ import { routed, type KeyBatcher } from "./key-batcher.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { keyOf, upstreamHeaders, upstreamUrl } from "./target.ts";
 import { runAs } from "../tenants/caller.ts";
-import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
+import { post, UpstreamError, waitHeaders, type UpstreamReply } from "./upstream.ts";
 
 type Settled = PromiseSettledResult<EmbeddingPart>[];
 
@@ -78,17 +78,11 @@ async function alone(
   }
 }
 
-/** A refusal of one input goes to one caller, in the upstream's words; it is to wait no longer than the proxy would. */
+/** A refusal of one input goes to one caller, in the upstream's words. */
 function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
   const authenticate = headers.get("www-authenticate");
   if (authenticate !== null) void reply.header("www-authenticate", authenticate);
-  for (const [name, unitMs] of [
-    ["retry-after", 1000],
-    ["retry-after-ms", 1],
-  ] as const) {
-    const waitMs = retryAfterMsOf({ [name]: headers.get(name) ?? undefined });
-    if (waitMs !== undefined) void reply.header(name, Math.ceil(waitMs / unitMs));
-  }
+  void reply.headers(waitHeaders((name) => headers.get(name)));
   return reply.code(status).type(contentType).send(text);
 }
 

@@ -6,7 +6,7 @@ import { clientClosedRequest, Problem } from "../problems/problem.ts";
 import { runTimeoutOf, type Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { namedByConnection, upstreamUrl, withoutCaller } from "./target.ts";
-import { unreachable } from "./upstream.ts";
+import { unreachable, waitHeaders } from "./upstream.ts";
 
 /**
  * Every other route goes to the upstream unchanged, streams included, and nothing is repeated.
@@ -48,7 +48,7 @@ export async function passThrough(
       void reply.from(pathname, {
         queryString: () => search.slice(1),
         rewriteRequestHeaders: (_request, headers) => withoutHop(withoutCaller(headers, settings)),
-        rewriteHeaders: withoutHop,
+        rewriteHeaders: (headers) => ({ ...withoutHop(headers), ...waitHeaders((name) => headers[name]) }),
         onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
       });
     } catch (error) {

@@ -1,4 +1,4 @@
-import { isHang } from "sheaf/internal/openai";
+import { isHang, retryAfterMsOf } from "sheaf/internal/openai";
 import { Problem } from "../problems/problem.ts";
 
 /** Headers of a request to the upstream, names in small letters. Holds keys: never logged. */
@@ -35,6 +35,19 @@ export class UpstreamError extends Error {
 export function blamesInputs(error: unknown): boolean {
   if (error instanceof UpstreamError) return error.status >= 500 || [400, 403, 413, 422].includes(error.status);
   return isHang(error) || (error instanceof Problem && error.code === "UPSTREAM_UNREACHABLE");
+}
+
+/** The headers by which the upstream asks for a wait; none asks a client to wait longer than the proxy itself would. */
+export function waitHeaders(headerOf: (name: string) => unknown): Record<string, string> {
+  const waits: Record<string, string> = {};
+  for (const [name, unitMs] of [
+    ["retry-after", 1000],
+    ["retry-after-ms", 1],
+  ] as const) {
+    const waitMs = retryAfterMsOf({ [name]: headerOf(name) as string | undefined });
+    if (waitMs !== undefined) waits[name] = String(Math.ceil(waitMs / unitMs));
+  }
+  return waits;
 }
 
 export interface PostOptions {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
@@ -167,6 +168,12 @@ test("no caller is told to wait longer than two minutes, whatever the upstream a
     assert.equal(status, 429);
     assert.deepEqual([headers.get("retry-after"), headers.get("retry-after-ms")], told);
   }
+  const api = createServer((_request, response) => response.writeHead(429, { "retry-after": "1764292800" }).end());
+  api.listen(0, "127.0.0.1");
+  t.after(() => api.close());
+  await once(api, "listening");
+  const other = await proxying(t, `http://127.0.0.1:${(api.address() as AddressInfo).port}`);
+  assert.equal((await other.get("/v1/models")).headers.get("retry-after"), "120");
 });
 
 for (const [name, fault, status, code] of [
