@@ -111,6 +111,9 @@ interface Part {
   readonly tokens: number | undefined;
   /** Its part of the request, by estimate. */
   readonly share: number;
+  /** Its place in the request, and the number of texts there. */
+  readonly index: number;
+  readonly texts: number;
   /** The rest of the reply: warnings, provider metadata, headers. One object for each batch. */
   readonly rest: Readonly<Record<string, unknown>>;
 }
@@ -158,23 +161,27 @@ function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: s
       : {
           embedding,
           tokens: tokens?.[index],
+          index,
+          texts: values.length,
           share: sum > 0 ? weights[index]! / sum : 1 / values.length,
           rest,
         },
   );
 }
 
-/** One call's result of its texts' parts. Fields that are not per text are those of its first batch; costs are its share of them. */
+/** One call's result of its texts' parts. Fields that are not per text are those of its first batch; of costs, and of lists with an element for each text, it gets its part. */
 function joined(parts: readonly Part[]): EmbedResult {
   const tokens = parts.reduce<number | undefined>(
     (sum, part) => (sum === undefined || part.tokens === undefined ? undefined : sum + part.tokens),
     0,
   );
   const [first] = parts;
-  const share = parts.reduce((sum, part) => sum + (part.rest === first?.rest ? part.share : 0), 0);
+  const own = parts.filter(({ rest }) => rest === first?.rest);
+  const share = own.reduce((sum, part) => sum + part.share, 0);
+  const places = new Set(own.map(({ index }) => index));
   return {
     warnings: [],
-    ...(shareOf(first?.rest, share) as Record<string, unknown> | undefined),
+    ...(shareOf(first?.rest, { share, places, texts: first?.texts }) as Record<string, unknown> | undefined),
     embeddings: parts.map(({ embedding }) => embedding),
     ...(tokens === undefined ? {} : { usage: { tokens } }),
   };
@@ -184,15 +191,26 @@ const deepestShared = 8;
 /** Amounts of a request, of which each caller has a part. */
 const sharedName = /cost|price|tokens$|^tokens?(used|count)?$/i;
 
-/** The value, with costs and counts of tokens multiplied by the share, which are numbers or numbers as text. */
-function shareOf(value: unknown, share: number, name: string = "", depth: number = 0): unknown {
+/** A caller's part of a request. */
+interface Own {
+  readonly share: number;
+  readonly places: ReadonlySet<number>;
+  readonly texts: number | undefined;
+}
+
+/** The caller's part of a value: costs and counts of tokens, which are numbers or numbers as text, and lists of one element a text. */
+function shareOf(value: unknown, own: Own, name: string = "", depth: number = 0): unknown {
+  const { share, places, texts } = own;
   if (share >= 1 || depth > deepestShared) return value;
   if (typeof value === "object" && value !== null) {
     // Nothing but plain data: headers and the like are passed on.
-    if (Array.isArray(value)) return value.map((each) => shareOf(each, share, name, depth + 1));
+    if (Array.isArray(value)) {
+      const isOfTexts = value.length === texts && name !== "warnings";
+      return value.filter((_, index) => !isOfTexts || places.has(index)).map((each) => shareOf(each, own, name, depth + 1)); // prettier-ignore
+    }
     if (Object.getPrototypeOf(value) !== Object.prototype) return value;
     const entries = Object.entries(value);
-    return Object.fromEntries(entries.map(([key, each]) => [key, key === "headers" ? each : shareOf(each, share, key, depth + 1)])); // prettier-ignore
+    return Object.fromEntries(entries.map(([key, each]) => [key, key === "headers" ? each : shareOf(each, own, key, depth + 1)])); // prettier-ignore
   }
   if (!sharedName.test(name)) return value;
   if (typeof value === "number") return value * share;

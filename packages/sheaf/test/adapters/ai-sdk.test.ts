@@ -146,7 +146,7 @@ test("wrong options are refused when the middleware is made", () => {
   assert.throws(() => coalesce(null as never), /takes an object of options, got null/);
 });
 
-test("what a caller is shown of a shared request is its share of the cost", async () => {
+test("what a caller is shown of a shared request is its share of the cost, and of a list by texts its own", async () => {
   const model = {
     modelId: "m",
     maxEmbeddingsPerCall: 10,
@@ -156,14 +156,16 @@ test("what a caller is shown of a shared request is its share of the cost", asyn
       providerMetadata: {
         gateway: { cost: "0.008", generationId: "g" },
         openrouter: { usage: { cost: 0.008, promptTokens: 8 } },
+        echo: { chunks: values },
       },
       warnings: [],
     }),
   };
   const { wrapEmbed } = coalesce();
   const calls = ["aaaa", "bbbb"].map((text) => wrapEmbed({ params: { values: [text] }, model: model as never }));
-  for (const result of (await Promise.all(calls)) as any[]) {
+  for (const [i, result] of ((await Promise.all(calls)) as any[]).entries()) {
     assert.deepEqual(result.providerMetadata, {
+      echo: { chunks: [["aaaa", "bbbb"][i]] },
       gateway: { cost: "0.004", generationId: "g" },
       openrouter: { usage: { cost: 0.004, promptTokens: 4 } },
     });
