@@ -40,10 +40,18 @@ const tick = (gain: object = measuring, state = "ready", reason?: string, queueW
 });
 
 /** A history of one second in which this happened. */
-function during(items: Partial<typeof nothing>, batches: number, batchedItems: number, reasons = {}, failures = {}) {
+function during(
+  items: Partial<typeof nothing>,
+  batches: number,
+  batchedItems: number,
+  reasons = {},
+  failures = {},
+  lanes?: object,
+) {
   const history = new History();
   const second = {
     items: { ...nothing, ...items },
+    lanes,
     batches,
     batchedItems,
     reasons,
@@ -68,6 +76,8 @@ test("the verdict is what an operator should know first", () => {
   assert.match(verdict(tick(), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
   assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item arrived, and ran at once");
   assert.equal(verdict(tick(), during({}, 0, 0)), "calm: Ready, and nothing to do");
+  const bulkRefused = { live: { dispatched: 60, rejected: 0 }, bulk: { dispatched: 0, rejected: 40 } };
+  assert.doesNotMatch(verdict(tick(), during({ ok: 60, rejected: 40 }, 4, 60, {}, {}, bulkRefused)), /Overloaded/);
   assert.match(
     verdict(tick(), during({ ok: 60, rejected: 40 }, 4, 60)),
     /^bad: Overloaded: 40 % of items were refused/,

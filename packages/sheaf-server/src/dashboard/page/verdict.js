@@ -40,11 +40,13 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
       why: `${broken}${late}${minute.error > 0 ? "The log has the cause." : ""}`,
     };
   }
-  if (minute.rejected > 0.01 * tried)
+  // Bulk may be refused on purpose, to try again later.
+  const refused = minute.rejected - minute.refused.bulk;
+  if (refused > 0.01 * tried)
     return {
       mood: "bad",
-      title: `Overloaded: ${percent(minute.rejected / tried)} of items were refused`,
-      why: `More items arrive than ${name} can run: ${count(minute.rejected)} of ${count(tried)} items were refused in the last minute. Add workers, or let callers wait.`,
+      title: `Overloaded: ${percent(refused / tried)} of items were refused`,
+      why: `More items arrive than ${name} can run: ${count(refused)} of ${count(tried)} items were refused in the last minute. Add workers, or let callers wait.`,
     };
   if (minute.batches === 0 && minute.hits > 0)
     return {
