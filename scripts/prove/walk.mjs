@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { isMainThread } from "node:worker_threads";
 
 /** Each walk when it was last looked at, its lines without the policies'; write a lower number down where one has become shorter. */
-const recorded = { request: { files: 76 }, call: { files: 32, lines: 4_856 } };
+const recorded = { request: { files: 76 }, call: { files: 29, lines: 4_771 } };
 
 const self = fileURLToPath(import.meta.url);
 if (process.env.SHEAF_WALK === undefined && isMainThread) {
@@ -66,9 +66,14 @@ async function walk(isListed) {
   const batcher = createBatcher((items) => items);
   for (let i = 0; i < 50; i++) await batcher(i);
   await sleep(100);
-  await calledFiles();
-  await batcher(1);
-  const called = await calledFiles();
+  // The shortest of several: in a pause of the machine a run takes long enough to learn from.
+  let called;
+  for (let i = 0; i < 20; i++) {
+    await calledFiles();
+    await batcher(1);
+    const entered = await calledFiles();
+    if (called === undefined || entered.length < called.length) called = entered;
+  }
   await batcher.close();
   report("One warm POST /infer to mlp", files, 1.1 * recorded.request.files);
   report("One library call", called, recorded.call.files, recorded.call.lines);

@@ -4,19 +4,19 @@ import { listsOf } from "./calls/lists.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import { firstConcurrency, type BatcherOptions } from "./contract/options.ts";
-import { settingsOf } from "./contract/settings.ts";
+import { capacityOf, settingsOf, type Settings } from "./contract/settings.ts";
 import { Background } from "./dispatch/background.ts";
-import { Caution, Decisions, Launcher } from "./dispatch/decision.ts";
-import { Dispatcher, type BatchRun } from "./dispatch/dispatcher.ts";
+import { Decisions } from "./dispatch/decision.ts";
+import { Dispatcher, type BatchRun, type Learner } from "./dispatch/dispatcher.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
-import { LoadShedding } from "./dispatch/load-shedding.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { Throttle } from "./dispatch/throttle.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
-import { Demand } from "./measure/demand.ts";
+import { queueBound } from "./measure/expected-latency.ts";
 import { LearnedCost } from "./measure/learned-cost.ts";
+import { snapshotOf } from "./measure/snapshot.ts";
 import { Statistics, Subscribers } from "./measure/stats.ts";
 import { Admission } from "./queue/admission.ts";
 import { Entrance } from "./queue/entrance.ts";
@@ -61,44 +61,32 @@ export function assembleBatcher<In, Out>(
   const dispatcher = new Dispatcher<In, Out>(batchRun, executor, settings, settlement, queue, throttle, cost);
   const overload =
     settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, settlement, cost);
-  const demand = new Demand(settlement);
+  const statistics = new Statistics(settings, cost, settlement, weigh && throttle);
   const background = new Background<In>(settings, queue, cost);
   const next = new NextBatch<In>(settings, queue, overload, background);
-  const caution = new Caution<In, Out>(settings, queue, cost);
-  const shedding = new LoadShedding<In, Out>(settings, queue, cost, caution, background);
-  const decisions = new Decisions<In, Out>(settings, executor, queue, next, dispatcher, shedding, caution, cost);
-  const launcher = new Launcher<In, Out>(
-    settings,
-    queue,
-    next,
-    decisions,
-    dispatcher,
-    throttle,
-    demand,
-    background,
-    cost,
-  );
+  const parts = { settings, executor, queue, cost, background, next, throttle, dispatcher, statistics };
+  const decisions = new Decisions<In, Out>(parts);
   const scheduler = new Scheduler<In, Out>(
     settings,
     queue,
     admission,
     dispatcher,
     decisions,
-    launcher,
+    background,
     overload,
     stallWarningMs,
   );
   for (const part of [queue.cancellation, throttle, dispatcher]) part.scheduler = scheduler;
 
-  const statistics = new Statistics(settings, cost, weigh === undefined ? undefined : throttle);
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
     entrance.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
   if (learned !== undefined)
     dispatcher.learners.push(learned.watching(dispatcher, queue, throttle, overload, maxBatchSize));
-  dispatcher.learners.push(caution);
+  dispatcher.learners.push(cost);
+  if (settings.maxQueueSize === "auto") dispatcher.learners.push(boundOf(settings, queue, cost));
   // In this order: a policy and a subscriber see what the batch has taught.
-  dispatcher.observers.push(decisions, statistics, demand, subscribers);
+  dispatcher.observers.push(decisions, statistics, subscribers);
 
   const lifecycle = new Lifecycle<In, Out>(settings, queue, admission, dispatcher, scheduler, executor);
   const calls = callsOf(settings, queue, admission, entrance, scheduler);
@@ -129,8 +117,7 @@ export function assembleBatcher<In, Out>(
         pause: throttle.view(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };
-      const slotsNeeded = demand.slotsNeeded(nowMs, cost, maxBatchSize);
-      return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs), slotsNeeded);
+      return snapshotOf(statistics, nowMs, counts, overload?.view(nowMs));
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
     capacity: {
@@ -148,3 +135,11 @@ export function assembleBatcher<In, Out>(
 async function warmedUp(executor: Pick<Executor<never, unknown>, "ready">, cost: LearnedCost): Promise<void> {
   cost.warmedUp((await executor.ready()) ?? []);
 }
+
+/** Follows what runs take with `maxQueueSize: "auto"`. */
+const boundOf = <In, Out>(settings: Settings<In, Out>, queue: Queue<In>, cost: LearnedCost): Learner => ({
+  learn: () => {
+    const bound = queueBound(cost, capacityOf(settings), settings.timeoutMs!);
+    if (bound > 0) queue.maxSize = bound;
+  },
+});

@@ -63,8 +63,8 @@ export interface QueueView {
   readonly oldestAtMs: number;
   /** In `decide`, the first deadline of the next items, or a moment before it; `Infinity` where they have none. */
   readonly deadlineAtMs: number;
-  /** In `decide`, the executor's shortage of cores, 0 … 1; 0 if it reports none. */
-  readonly coreShortage: number;
+  /** In `decide`, the executor's shortage of cores, 0 … 1; undefined if it reports none. */
+  readonly coreShortage: number | undefined;
   /** Items waiting and running. */
   readonly outstanding: number;
   /** Batches that may be in flight at once. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ArrivalRate } from "../../dist/policies/auto/arrival-rate.js";
-import { EventRate, octaveEndMs, octaveOf } from "../../dist/policies/auto/event-rate.js";
+import { EventRate, octaveEndMs, octaveOf } from "../../dist/policies/auto/linger.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 
 test("the rate of a Poisson stream is found within a fifth", () => {

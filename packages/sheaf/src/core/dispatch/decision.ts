@@ -1,119 +1,181 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView, Decision, Policy } from "../../policies/policy.ts";
 import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
-import { queueBound } from "../measure/expected-latency.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Background } from "./background.ts";
-import type { Dispatcher, Learner } from "./dispatcher.ts";
-import type { RunFacts } from "./run.ts";
-import type { LoadShedding } from "./load-shedding.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { shedLate } from "./load-shedding.ts";
 import type { Batch } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
 import type { Costs } from "./composition.ts";
 import { type NextBatch, sizeReasonOf } from "./next-batch.ts";
 import type { Preview } from "./selection.ts";
 import type { Queue } from "../queue/queue.ts";
-import { type Settings, capacityOf } from "../contract/settings.ts";
+import type { Settings } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
 import { greedy } from "../../policies/greedy.ts";
 import { warn } from "../runtime/runtime.ts";
-import type { Demand } from "../measure/demand.ts";
+import type { Statistics } from "../measure/stats.ts";
 import type { Throttle } from "./throttle.ts";
 
 /** Slots that a policy sees for `concurrency: Infinity`: what it computes with them stays finite. */
 const mostSlots = 1_000_000;
+/** Starts are paced while at least this many full batches wait: the next one, and one behind it. */
+const batchesPaced = 2;
 
-/** Compares run times with what was expected of them: how much longer the next run may well take. */
-export class Caution<In, Out> implements Learner {
-  readonly #settings: Settings<In, Out>;
-  readonly #queue: Queue<In>;
-  readonly #cost: LearnedCost;
-  /** Recent measured ÷ expected, at most 1. */
-  #pace = 1;
+/** Result of `tryGroup`: a batch has started. */
+export const started = -1;
 
-  constructor(settings: Settings<In, Out>, queue: Queue<In>, cost: LearnedCost) {
-    this.#settings = settings;
-    this.#queue = queue;
-    this.#cost = cost;
-  }
-
-  /** Feeds the cost model with a run, and compares the two. */
-  learn({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: RunFacts): void {
-    if (outcome !== "ok") return;
-    const expectedMs = this.#cost.observe(size, runMs, weights, inFlight);
-    // When all else is dropped, only small batches are left to show that large ones are fast again.
-    if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
-    const { maxQueueSize, timeoutMs } = this.#settings;
-    if (maxQueueSize !== "auto") return;
-    const bound = queueBound(this.#cost, capacityOf(this.#settings), timeoutMs!);
-    if (bound > 0) this.#queue.maxSize = bound;
-  }
-
-  /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
-  get now(): number {
-    return this.at(this.#cost.noise);
-  }
-
-  /** As `now`, for this noise. */
-  at(deviations: number): number {
-    return this.#cost.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * deviations) * Math.min(1, this.#pace);
-  }
+/** What decides about the next batch. */
+export interface Parts<In, Out> {
+  readonly settings: Settings<In, Out>;
+  readonly executor: Pick<Executor<In, Out>, "coreShortage"> | undefined;
+  readonly queue: Queue<In>;
+  readonly cost: LearnedCost;
+  readonly background: Background<In>;
+  readonly next: NextBatch<In>;
+  readonly throttle: Throttle;
+  readonly dispatcher: Dispatcher<In, Out>;
+  readonly statistics: Statistics;
 }
 
-/** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
+/** Starts the next batch of a group where a slot, the rate limit, the pace and the policy let it go. */
 export class Decisions<In, Out> {
-  readonly #settings: Settings<In, Out>;
-  readonly #queue: Queue<In>;
-  readonly #dispatcher: Dispatcher<In, Out>;
-  readonly #shedding: LoadShedding<In, Out>;
-  readonly #caution: Caution<In, Out>;
+  readonly #parts: Parts<In, Out>;
   readonly #policy: GuardedPolicy;
-  readonly #cost: CostModel;
   readonly #nextMs: (size: number) => number;
-  readonly #executor: Pick<Executor<In, Out>, "coreShortage"> | undefined;
+  /** When a start that keeps the pace is due, after all so far. */
+  #dueAtMs = -Infinity;
 
-  constructor(
-    settings: Settings<In, Out>,
-    executor: Pick<Executor<In, Out>, "coreShortage"> | undefined,
-    queue: Queue<In>,
-    next: NextBatch<In>,
-    dispatcher: Dispatcher<In, Out>,
-    shedding: LoadShedding<In, Out>,
-    caution: Caution<In, Out>,
-    cost: CostModel,
-  ) {
-    this.#settings = settings;
-    this.#executor = executor;
-    this.#queue = queue;
-    this.#dispatcher = dispatcher;
-    this.#shedding = shedding;
-    this.#caution = caution;
-    this.#policy = new GuardedPolicy(settings.policy, settings.name);
-    this.#cost = cost;
-    this.#nextMs = (size) => next.nextMs(cost, size);
+  constructor(parts: Parts<In, Out>) {
+    this.#parts = parts;
+    this.#policy = new GuardedPolicy(parts.settings.policy, parts.settings.name);
+    this.#nextMs = (size) => parts.next.nextMs(parts.cost, size);
+  }
+
+  /**
+   * With every slot busy: from when on a batch may go ahead to one of them, to hide the time that it takes to wake up for the
+   * next one. `-Infinity` for now, `Infinity` until something changes.
+   */
+  aheadAtMs(): number {
+    const { settings, queue, dispatcher, cost } = this.#parts;
+    if (settings.prefetch === 0 || queue.size < this.#aheadSize || !dispatcher.takesAhead) return Infinity;
+    // Late: a tenant that comes while a batch waits at a busy slot would wait for a whole run more.
+    return queue.tenants === undefined ? -Infinity : dispatcher.aheadAtMs(cost);
+  }
+
+  /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
+  get pacedUntilMs(): number {
+    const { slots, maxBatchSize } = this.#parts.settings;
+    const isPaced = slots.paceMs !== undefined && this.#parts.queue.size >= batchesPaced * maxBatchSize;
+    return isPaced ? this.#dueAtMs - (slots.leadMs ?? 0) : -Infinity;
+  }
+
+  /** Whether bulk that waits beside live calls goes before them: the limit has held it for long. */
+  #isBulkDue(group: Group<In>, seat: RateLimitSeat, nowMs: number): boolean {
+    const { live } = group.laneQueue(2);
+    if (live === 0 || group.firstLane === 2) return false;
+    const { settings, queue } = this.#parts;
+    const room = seat.room(nowMs, true);
+    const items = Math.min(live, room.items, settings.maxBatchSize);
+    const weight = settings.weigh === undefined ? items : queue.weight - queue.weightAhead(1);
+    return seat.isBulkDue(nowMs, items, Math.min(room.weight, weight));
+  }
+
+  /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
+  tryGroup(group: Group<In>, nowMs: number): number {
+    const { seat } = this.#parts.throttle;
+    const dropped = this.#parts.dispatcher.freeSlots > 0 && this.#shed(group, nowMs);
+    const onlyBulk = seat !== undefined && this.#isBulkDue(group, seat, nowMs);
+    return this.#tryLanes(group, nowMs, dropped, onlyBulk, true);
+  }
+
+  /** `mayTurn`: if order keys block everything that `onlyBulk` allows, the other lanes are tried. */
+  #tryLanes(group: Group<In>, nowMs: number, dropped: boolean, onlyBulk: boolean, mayTurn: boolean): number {
+    const { settings, queue, next, dispatcher, statistics, background } = this.#parts;
+    const { freeSlots } = dispatcher;
+    const isAhead = freeSlots <= 0;
+    const costs = this.#costs(nowMs, freeSlots);
+    const { seat } = this.#parts.throttle;
+    const isBulk = onlyBulk || group.firstLane === 2;
+    const room = seat?.room(nowMs, isBulk);
+    if (room !== undefined) next.boundWeight(room.weight);
+    const fill = isBulk || group.laneQueue(2).live === 0 ? undefined : seat?.fill(nowMs);
+    next.boundBulk(fill, onlyBulk);
+    const preview = next.preview(group, nowMs, costs);
+    if (preview.waiting === 0) {
+      const isBounded = onlyBulk || fill !== undefined;
+      return mayTurn && isBounded ? this.#tryLanes(group, nowMs, dropped, !onlyBulk, false) : Infinity;
+    }
+    const { pacedUntilMs } = this;
+    // A backlog of bulk paces no live call.
+    const isBacklog = group.firstLane === 2 || queue.ahead(1) >= batchesPaced * settings.maxBatchSize;
+    if (pacedUntilMs > nowMs && isBacklog && !isAhead && !preview.withImmediate) return pacedUntilMs;
+    const capacity = Math.min(preview.capacity, room?.items ?? Infinity, queue.maxSize);
+    preview.capacity = capacity;
+    // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
+    const enough = isAhead ? Math.min(capacity, this.#aheadSize) : 1;
+    if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
+    // A live call that comes next would wait for it: a batch that has gone ahead is not taken back.
+    const bulk = group.laneQueue(2).live;
+    const live = group.waiting - bulk;
+    const wanted = Math.min(settings.maxBatchSize, this.#aheadSize);
+    if (isAhead && bulk > 0 && live < wanted && background.isBesideLive(nowMs)) return Infinity;
+    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight, isBulk);
+    if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
+    const { version } = queue;
+    const decision = this.#decide(group, preview, nowMs, freeSlots, dropped);
+    // A policy has called the batcher: the limit was asked about the items that waited before.
+    if (seat !== undefined && queue.version !== version) return nowMs;
+    if (isAhead && !("run" in decision)) return Infinity;
+    const goes = "run" in decision;
+    // An item that runs alone is never held, not even behind others that are.
+    const takesAlone = !goes && queue.alone > 0;
+    const run = goes ? Math.min(decision.run, capacity) : 1;
+    const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
+    if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
+    const { entries, weights, bulk: bulkTaken } = batch;
+    const size = entries.length;
+    const isPadded = settings.batchWeight === "padded";
+    const weight = weights === undefined ? size : isPadded ? size * weights.heaviest : weights.sum;
+    seat?.spend(nowMs, size, weight, bulkTaken / size);
+    this.#tookBulk(batch);
+    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (settings.slots.paceMs ?? 0);
+    group.held = false;
+    const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
+    if (deadlineAtMs < Infinity) statistics.due(deadlineAtMs - arrivedAtMs);
+    const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
+    const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
+    dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
+    return started;
+  }
+
+  #tookBulk(batch: Batch<In>): void {
+    const { queue, cost, background } = this.#parts;
+    if (queue.bulkArrived === 0) return;
+    const { entries, weights, bulk } = batch;
+    queue.bulkTaken += bulk;
+    const { length } = entries;
+    background.took(batch, weights === undefined ? cost.at(length) : cost.of(length, weights.sum, weights.heaviest));
   }
 
   /** How the next batch is composed by the cost of its items; undefined where it goes in order of arrival. */
-  costs(nowMs: number, freeSlots: number): Costs | undefined {
-    if (!choosesByWeight(this.#settings, this.#cost)) return undefined;
+  #costs(nowMs: number, freeSlots: number): Costs | undefined {
+    const { settings, cost } = this.#parts;
+    if (!choosesByWeight(settings, cost)) return undefined;
     const targetMs = this.#policy.targetMs(this.#view(nowMs, freeSlots));
-    return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#caution.now };
+    return targetMs === undefined ? undefined : { cost, targetMs, caution: cost.caution };
   }
 
   /** Drops waiting calls of the group that would be late, and says whether there were any. */
-  shed(group: Group<In>, nowMs: number): boolean {
-    return this.#queue.cancellation.nextDeadlineAtMs < Infinity && this.#shedding.shed(group, nowMs);
-  }
-
-  /** With every slot busy: from when on one more batch may go ahead to one of them. */
-  aheadAtMs(): number {
-    return this.#dispatcher.aheadAtMs(this.#cost);
+  #shed(group: Group<In>, nowMs: number): boolean {
+    return this.#parts.queue.cancellation.nextDeadlineAtMs < Infinity && shedLate(this.#parts, group, nowMs);
   }
 
   /** Waiting items from which a batch goes ahead. */
-  get aheadSize(): number {
-    return Math.min(this.#settings.maxBatchSize, this.#policy.aheadSize);
+  get #aheadSize(): number {
+    return Math.min(this.#parts.settings.maxBatchSize, this.#policy.aheadSize);
   }
 
   /** `arrivals` items have arrived. */
@@ -124,11 +186,11 @@ export class Decisions<In, Out> {
   }
 
   observe(record: BatchRecord, nowMs: number): void {
-    this.#policy.observe(record, nowMs, this.#cost);
+    this.#policy.observe(record, nowMs, this.#parts.cost);
   }
 
   /** `dropped`: calls of the group have just been shed. */
-  decide(
+  #decide(
     group: Group<In>,
     preview: Preview,
     nowMs: number,
@@ -145,7 +207,7 @@ export class Decisions<In, Out> {
     const deadlineAtMs = this.#firstDeadlineAtMs(group);
     view.waiting = waiting;
     view.deadlineAtMs = deadlineAtMs;
-    view.coreShortage = this.#executor?.coreShortage?.() ?? 0;
+    view.coreShortage = this.#parts.executor?.coreShortage?.();
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
     const decision = this.#policy.decide(view);
@@ -154,7 +216,7 @@ export class Decisions<In, Out> {
       const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
       return { run, reason: decision.reason ?? (run >= capacity ? full : group.held ? "hold" : "idle") };
     }
-    const windowEndsAtMs = oldestAtMs + this.#settings.maxWaitMs;
+    const windowEndsAtMs = oldestAtMs + this.#parts.settings.maxWaitMs;
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
     if (decision === "wait" && !dropped) return { askAgainAtMs: windowEndsAtMs };
@@ -168,35 +230,35 @@ export class Decisions<In, Out> {
 
   /** The first deadline of the group's next items, or a moment before it. */
   #firstDeadlineAtMs(group: Group<In>): number {
-    return this.#queue.cancellation.nextDeadlineAtMs === Infinity
-      ? Infinity
-      : group.firstDeadlineAtMs(this.#settings.maxBatchSize);
+    const { settings, queue } = this.#parts;
+    return queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs(settings.maxBatchSize);
   }
 
   /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
   #lastChanceAtMs(deadlineAtMs: number, runMs: number): number {
-    const likelyMs = this.#caution.now * runMs;
+    const likelyMs = this.#parts.cost.caution * runMs;
     return likelyMs > 0 ? deadlineAtMs - likelyMs - 1 : Infinity;
   }
 
   #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
-    const { slots, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
-    const waiting = this.#queue.size;
+    const { settings, executor, queue, dispatcher, cost } = this.#parts;
+    const { slots, prefetch, maxBatchSize, maxWaitMs, weigh } = settings;
+    const waiting = queue.size;
     return {
       nowMs,
       waiting,
-      weight: this.#settings.weigh === undefined ? waiting : this.#queue.weight,
+      weight: weigh === undefined ? waiting : queue.weight,
       oldestAtMs: nowMs,
       deadlineAtMs: Infinity,
-      coreShortage: 0,
-      outstanding: waiting + this.#dispatcher.running,
+      coreShortage: executor?.coreShortage && 0,
+      outstanding: waiting + dispatcher.running,
       slots: Math.min(slots.limit, mostSlots),
       freeSlots: Math.max(0, freeSlots),
       prefetch,
       maxBatchSize,
       maxWaitMs,
       arrivals: 0,
-      cost: this.#cost,
+      cost,
       nextMs: this.#nextMs,
     };
   }
@@ -258,156 +320,4 @@ function checkDecision(decision: Decision): Decision {
   throw new TypeError(
     `decide's result must be { run: number }, { askAgainAtMs: number } or "wait", got ${describe(decision)}`,
   );
-}
-
-/** Starts are paced while at least this many full batches wait: the next one, and one behind it. */
-const batchesPaced = 2;
-
-/** Result of `tryGroup`: a batch has started. */
-export const started = -1;
-
-/** Starts the next batch of a group where a slot, the rate limit and the policy let it go. */
-export class Launcher<In, Out> {
-  readonly #settings: Settings<In, Out>;
-  readonly #queue: Queue<In>;
-  readonly #next: NextBatch<In>;
-  readonly #decisions: Decisions<In, Out>;
-  readonly #dispatcher: Dispatcher<In, Out>;
-  readonly #throttle: Throttle;
-  readonly #demand: Demand;
-  readonly #background: Background<In>;
-  readonly #cost: CostModel;
-  /** When a start that keeps the pace is due, after all so far. */
-  #dueAtMs = -Infinity;
-
-  constructor(
-    settings: Settings<In, Out>,
-    queue: Queue<In>,
-    next: NextBatch<In>,
-    decisions: Decisions<In, Out>,
-    dispatcher: Dispatcher<In, Out>,
-    throttle: Throttle,
-    demand: Demand,
-    background: Background<In>,
-    cost: CostModel,
-  ) {
-    this.#settings = settings;
-    this.#queue = queue;
-    this.#next = next;
-    this.#decisions = decisions;
-    this.#dispatcher = dispatcher;
-    this.#throttle = throttle;
-    this.#demand = demand;
-    this.#background = background;
-    this.#cost = cost;
-  }
-
-  /** Bulk has had less than its floor, and goes next. */
-  get owesBulk(): boolean {
-    return this.#background.isDue;
-  }
-
-  /**
-   * With every slot busy: from when on a batch may go ahead to one of them, to hide the time that it takes to wake up for the
-   * next one. `-Infinity` for now, `Infinity` until something changes.
-   */
-  aheadAtMs(): number {
-    const { prefetch } = this.#settings;
-    if (prefetch === 0 || this.#queue.size < this.#decisions.aheadSize || !this.#dispatcher.takesAhead) return Infinity;
-    // Late: a tenant that comes while a batch waits at a busy slot would wait for a whole run more.
-    return this.#queue.tenants === undefined ? -Infinity : this.#decisions.aheadAtMs();
-  }
-
-  /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
-  get pacedUntilMs(): number {
-    const { slots, maxBatchSize } = this.#settings;
-    const isPaced = slots.paceMs !== undefined && this.#queue.size >= batchesPaced * maxBatchSize;
-    return isPaced ? this.#dueAtMs - (slots.leadMs ?? 0) : -Infinity;
-  }
-
-  /** Whether bulk that waits beside live calls goes before them: the limit has held it for long. */
-  #isBulkDue(group: Group<In>, seat: RateLimitSeat, nowMs: number): boolean {
-    const { live } = group.laneQueue(2);
-    if (live === 0 || group.firstLane === 2) return false;
-    const room = seat.room(nowMs, true);
-    const items = Math.min(live, room.items, this.#settings.maxBatchSize);
-    const weight = this.#settings.weigh === undefined ? items : this.#queue.weight - this.#queue.weightAhead(1);
-    return seat.isBulkDue(nowMs, items, Math.min(room.weight, weight));
-  }
-
-  /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
-  tryGroup(group: Group<In>, nowMs: number): number {
-    const { seat } = this.#throttle;
-    const dropped = this.#dispatcher.freeSlots > 0 && this.#decisions.shed(group, nowMs);
-    const onlyBulk = seat !== undefined && this.#isBulkDue(group, seat, nowMs);
-    return this.#tryLanes(group, nowMs, dropped, onlyBulk, true);
-  }
-
-  /** `mayTurn`: if order keys block everything that `onlyBulk` allows, the other lanes are tried. */
-  #tryLanes(group: Group<In>, nowMs: number, dropped: boolean, onlyBulk: boolean, mayTurn: boolean): number {
-    const { freeSlots } = this.#dispatcher;
-    const isAhead = freeSlots <= 0;
-    const costs = this.#decisions.costs(nowMs, freeSlots);
-    const { seat } = this.#throttle;
-    const isBulk = onlyBulk || group.firstLane === 2;
-    const room = seat?.room(nowMs, isBulk);
-    if (room !== undefined) this.#next.boundWeight(room.weight);
-    const fill = isBulk || group.laneQueue(2).live === 0 ? undefined : seat?.fill(nowMs);
-    this.#next.boundBulk(fill, onlyBulk);
-    const preview = this.#next.preview(group, nowMs, costs);
-    if (preview.waiting === 0) {
-      const isBounded = onlyBulk || fill !== undefined;
-      return mayTurn && isBounded ? this.#tryLanes(group, nowMs, dropped, !onlyBulk, false) : Infinity;
-    }
-    const { pacedUntilMs } = this;
-    // A backlog of bulk paces no live call.
-    const isBacklog = group.firstLane === 2 || this.#queue.ahead(1) >= batchesPaced * this.#settings.maxBatchSize;
-    if (pacedUntilMs > nowMs && isBacklog && !isAhead && !preview.withImmediate) return pacedUntilMs;
-    const capacity = Math.min(preview.capacity, room?.items ?? Infinity, this.#queue.maxSize);
-    preview.capacity = capacity;
-    // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
-    const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
-    if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
-    // A live call that comes next would wait for it: a batch that has gone ahead is not taken back.
-    const bulk = group.laneQueue(2).live;
-    const live = group.waiting - bulk;
-    const wanted = Math.min(this.#settings.maxBatchSize, this.#decisions.aheadSize);
-    if (isAhead && bulk > 0 && live < wanted && this.#background.isBesideLive(nowMs)) return Infinity;
-    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight, isBulk);
-    if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
-    const { version } = this.#queue;
-    const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
-    // A policy has called the batcher: the limit was asked about the items that waited before.
-    if (seat !== undefined && this.#queue.version !== version) return nowMs;
-    if (isAhead && !("run" in decision)) return Infinity;
-    const goes = "run" in decision;
-    // An item that runs alone is never held, not even behind others that are.
-    const takesAlone = !goes && this.#queue.alone > 0;
-    const run = goes ? Math.min(decision.run, capacity) : 1;
-    const batch = goes || takesAlone ? this.#next.take(group, run, nowMs, costs, takesAlone) : undefined;
-    if (batch === undefined) return goes ? Infinity : decision.askAgainAtMs;
-    const { entries, weights, bulk: bulkTaken } = batch;
-    const size = entries.length;
-    const isPadded = this.#settings.batchWeight === "padded";
-    const weight = weights === undefined ? size : isPadded ? size * weights.heaviest : weights.sum;
-    seat?.spend(nowMs, size, weight, bulkTaken / size);
-    this.#tookBulk(batch);
-    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (this.#settings.slots.paceMs ?? 0);
-    group.held = false;
-    const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
-    if (deadlineAtMs < Infinity) this.#demand.due(deadlineAtMs - arrivedAtMs);
-    const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: this.#queue.size };
-    const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, this.#settings.maxBatchSize);
-    this.#dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
-    return started;
-  }
-
-  #tookBulk(batch: Batch<In>): void {
-    if (this.#queue.bulkArrived === 0) return;
-    const { entries, weights, bulk } = batch;
-    this.#queue.bulkTaken += bulk;
-    const { length } = entries;
-    const runMs = weights === undefined ? this.#cost.at(length) : this.#cost.of(length, weights.sum, weights.heaviest);
-    this.#background.took(batch, runMs);
-  }
 }

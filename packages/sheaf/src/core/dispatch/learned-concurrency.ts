@@ -57,7 +57,7 @@ const paceShare = 0.7;
 /** Up to this many times the places, the number is about as many. */
 const aboutAs = 2;
 /** Up to this ratio of network time to fixed work, a run counts as having little network time. */
-const mostApart = 0.25;
+const mostUnshared = 0.25;
 /** Timers are too late for a shorter pace. */
 const shortestPaceMs = 2;
 /** The mean time between two ends follows within this many runs. */
@@ -87,20 +87,22 @@ export class LearnedConcurrency {
   readonly contention: Contention = new Contention();
   readonly #start: number;
   #changedAtMs = -Infinity;
-  /** Runs so far; under this limit, and those of them at whose end a full batch waited and no slot was free. */
-  #total = 0;
+  #allRuns = 0;
+  /** Runs under this limit. */
   #runs = 0;
-  #pressed = 0;
-  #short = 0;
-  #crowded = 0;
-  #lookAgain = leastRuns;
-  #interval = 2;
+  /** Those at whose end no slot was free: an item waited (short), or a full batch (pressed). */
+  #shortRuns = 0;
+  #pressedRuns = 0;
+  /** Those that met others. */
+  #crowdedRuns = 0;
+  #runsToReview = leastRuns;
+  #reviewEvery = 2;
   /** The number that was tried last, and for how many runs none is tried again. */
   #probed = 0;
-  #pause = 0;
-  #pauseAfter = firstPause;
+  #runsToProbe = 0;
+  #probeEvery = firstPause;
   #quietEndsAtMs = -Infinity;
-  #meanMs = 0;
+  #meanRunMs = 0;
   /** The number before the last rise, 0 after a fall. */
   #risenFrom = 0;
   /** A higher number than `ceiling` has failed: none is tried until then. */
@@ -110,10 +112,10 @@ export class LearnedConcurrency {
   /** The most runs in flight that hardly got longer, and when they last did not. */
   #worked = 0;
   #workedAtMs = -Infinity;
-  /** The number before fewer were tried. */
-  #before = 0;
-  #look = firstLook;
-  #lookAfter = firstLook;
+  /** The number before fewer were tried, and for how many runs fewer are not tried again. */
+  #limitBefore = 0;
+  #runsToLook = firstLook;
+  #lookEvery = firstLook;
   /** Runs have become slower, and no lower limit has been tried since. */
   #isSlower = false;
   #wasOverloaded = false;
@@ -122,9 +124,9 @@ export class LearnedConcurrency {
   /** Runs in a row that failed for a reason that may be an item's. */
   #unexplained = 0;
   /** Runs in a row at whose end a full batch waited. */
-  #behind = 0;
+  #runsBehind = 0;
   /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
-  #apartMs = 0;
+  #betweenEndsMs = 0;
 
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
@@ -151,7 +153,8 @@ export class LearnedConcurrency {
         });
       },
       stoodStill: (nowMs, forMs) => {
-        if (this.#total > 0 && forMs > runTimesToStandStill * this.#meanMs) this.failed({ startedAtMs: nowMs }, nowMs);
+        if (this.#allRuns > 0 && forMs > runTimesToStandStill * this.#meanRunMs)
+          this.failed({ startedAtMs: nowMs }, nowMs);
       },
     };
   }
@@ -172,24 +175,25 @@ export class LearnedConcurrency {
     if (outcome !== "ok" || !(runMs >= shortestMs)) return;
     // Began under another limit, it tells what runs cost but not how it goes now.
     const isOwn = startedAtMs >= this.#changedAtMs;
-    this.#total++;
-    this.#meanMs += (runMs - this.#meanMs) / Math.min(this.#total, leastRuns);
+    this.#allRuns++;
+    this.#meanRunMs += (runMs - this.#meanRunMs) / Math.min(this.#allRuns, leastRuns);
     this.contention.observe(inFlight, weights?.sum || size, runMs);
-    this.#behind = now.isBehind ? this.#behind + 1 : 0;
-    if (now.isBehind) this.#apartMs += (runMs / inFlight - this.#apartMs) / Math.min(this.#behind, runsOfPace);
+    this.#runsBehind = now.isBehind ? this.#runsBehind + 1 : 0;
+    if (now.isBehind)
+      this.#betweenEndsMs += (runMs / inFlight - this.#betweenEndsMs) / Math.min(this.#runsBehind, runsOfPace);
     if (!isOwn) return;
     this.#runs++;
-    if (now.isPressed) this.#pressed++;
-    if (now.isShort) this.#short++;
-    if (inFlight > 1.05) this.#crowded++;
-    this.#pause--;
-    this.#look--;
+    if (now.isPressed) this.#pressedRuns++;
+    if (now.isShort) this.#shortRuns++;
+    if (inFlight > 1.05) this.#crowdedRuns++;
+    this.#runsToProbe--;
+    this.#runsToLook--;
     this.#startOver(now.isOverloaded);
-    if (--this.#lookAgain > 0 || now.isPaused) return;
+    if (--this.#runsToReview > 0 || now.isPaused) return;
     // Runs that meet no other have nothing to tell.
-    if (this.#short + this.#crowded > 0) this.#decide(nowMs, now.isOverloaded);
-    this.#lookAgain = Math.ceil(this.#interval);
-    this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
+    if (this.#shortRuns + this.#crowdedRuns > 0) this.#decide(nowMs, now.isOverloaded);
+    this.#runsToReview = Math.ceil(this.#reviewEvery);
+    this.#reviewEvery = Math.min(longestInterval, 1.5 * this.#reviewEvery);
   }
 
   /**
@@ -198,8 +202,8 @@ export class LearnedConcurrency {
    * them are at work.
    */
   get paceMs(): number {
-    const paceMs = paceShare * this.#apartMs;
-    return this.#behind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
+    const paceMs = paceShare * this.#betweenEndsMs;
+    return this.#runsBehind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
   }
 
   /**
@@ -208,7 +212,7 @@ export class LearnedConcurrency {
    */
   get leadMs(): number {
     const { last } = this.contention;
-    if (last === undefined || last.places === Infinity || last.apartMs > mostApart * last.fixedMs) return 0;
+    if (last === undefined || last.places === Infinity || last.unsharedMs > mostUnshared * last.fixedMs) return 0;
     return this.limit <= aboutAs * last.places ? this.paceMs : 0;
   }
 
@@ -219,14 +223,14 @@ export class LearnedConcurrency {
     this.#wasOverloaded = isOverloaded;
     if (change > 0) {
       this.#isSlower = true;
-      this.#look = this.#lookAfter = firstLook;
+      this.#runsToLook = this.#lookEvery = firstLook;
     }
     this.contention.change = 0;
   }
 
   #tryAgain(): void {
-    this.#pause = 0;
-    this.#pauseAfter = firstPause;
+    this.#runsToProbe = 0;
+    this.#probeEvery = firstPause;
   }
 
   /** A run was rejected and not put back, or exceeded runTimeoutMs. */
@@ -249,9 +253,9 @@ export class LearnedConcurrency {
     this.limit = next;
     this.cause = cause;
     this.#changedAtMs = nowMs;
-    this.#runs = this.#pressed = this.#short = this.#crowded = 0;
-    this.#lookAgain = Math.min(4, next);
-    this.#interval = Math.max(2, next / 4);
+    this.#runs = this.#pressedRuns = this.#shortRuns = this.#crowdedRuns = 0;
+    this.#runsToReview = Math.min(4, next);
+    this.#reviewEvery = Math.max(2, next / 4);
   }
 
   #decide(nowMs: number, isOverloaded: boolean): void {
@@ -259,7 +263,7 @@ export class LearnedConcurrency {
     const contention = this.contention;
     const fit = contention.fit(limit);
     if (fit === undefined) return;
-    const isPressed = this.#pressed > pressedShare * this.#runs;
+    const isPressed = this.#pressedRuns > pressedShare * this.#runs;
     const size = contention.sizeAbove(0.6 * limit) ?? 1;
     const most = isPressed ? mostPressed : mostAtEase;
     const target = targetOf(fit, size, most);
@@ -275,14 +279,14 @@ export class LearnedConcurrency {
       this.#hasFallen = true;
       return this.#set(Math.max(target, limit / 2), "queue", nowMs);
     }
-    if (this.#total < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
-    if (this.#before > 0) {
-      const before = this.#before;
-      this.#before = 0;
+    if (this.#allRuns < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
+    if (this.#limitBefore > 0) {
+      const before = this.#limitBefore;
+      this.#limitBefore = 0;
       if (target >= 0.9 * before) return this.#set(before, "demand", nowMs);
     }
     // Up to the number that it began with, any item that waits will do: a fall that was wrong must not last.
-    const mayRise = isPressed || (limit < this.#start && this.#short > pressedShare * this.#runs);
+    const mayRise = isPressed || (limit < this.#start && this.#shortRuns > pressedShare * this.#runs);
     const highest = Math.min(
       isPressed ? mostConcurrency : this.#start,
       nowMs < this.#ceilingEndsAtMs ? this.#ceiling : mostConcurrency,
@@ -293,12 +297,12 @@ export class LearnedConcurrency {
       (this.#isSlower || !((isPressed || isOverloaded) && cost < nearlyFree)) &&
       limit > 1 &&
       isOpen &&
-      this.#crowded > 0.8 * this.#runs &&
-      this.#look <= 0
+      this.#crowdedRuns > 0.8 * this.#runs &&
+      this.#runsToLook <= 0
     ) {
-      const share = this.#lookAfter === firstLook ? lookAt : lookAgainAt;
-      this.#look = this.#lookAfter = Math.min(longestLook, 4 * this.#lookAfter);
-      this.#before = limit;
+      const share = this.#lookEvery === firstLook ? lookAt : lookAgainAt;
+      this.#runsToLook = this.#lookEvery = Math.min(longestLook, 4 * this.#lookEvery);
+      this.#limitBefore = limit;
       this.#isSlower = false;
       return this.#set(Math.floor(share * limit), "probe", nowMs);
     }
@@ -310,7 +314,7 @@ export class LearnedConcurrency {
     // The last try has paid.
     if (this.#probed === limit && cost < nearlyFree && this.#runs >= 2 * leastRuns) this.#tryAgain();
     const isRegaining = this.#isToRegain(nowMs);
-    if ((this.#pause > 0 && !isRegaining) || limit >= highest) return;
+    if ((this.#runsToProbe > 0 && !isRegaining) || limit >= highest) return;
     if (isRegaining) contention.forgetAbove(limit);
     if (cost < most) {
       if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;
@@ -336,8 +340,8 @@ export class LearnedConcurrency {
   }
 
   #probeFailed(): void {
-    this.#pauseAfter = Math.min(longestPause, 2 * this.#pauseAfter);
-    this.#pause = this.#pauseAfter;
+    this.#probeEvery = Math.min(longestPause, 2 * this.#probeEvery);
+    this.#runsToProbe = this.#probeEvery;
   }
 }
 

@@ -3,8 +3,9 @@ import type { Terms } from "../queue/entry.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { Background } from "./background.ts";
 import { Alarm, type Clock, isBoundToRequests } from "../runtime/runtime.ts";
-import { type Decisions, started, type Launcher } from "./decision.ts";
+import { type Decisions, started } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
@@ -43,7 +44,7 @@ export class Scheduler<In, Out> {
   readonly #admission: Admission<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #decisions: Decisions<In, Out>;
-  readonly #launcher: Launcher<In, Out>;
+  readonly #background: Background<In>;
   /** `undefined` where the order of arrival is always kept. */
   readonly #overload: StandingOverload<In> | undefined;
   readonly #deadlines: Alarm;
@@ -64,7 +65,7 @@ export class Scheduler<In, Out> {
     admission: Admission<In>,
     dispatcher: Dispatcher<In, Out>,
     decisions: Decisions<In, Out>,
-    launcher: Launcher<In, Out>,
+    background: Background<In>,
     overload: StandingOverload<In> | undefined,
     stallWarningMs: number,
   ) {
@@ -75,7 +76,7 @@ export class Scheduler<In, Out> {
     this.#admission = admission;
     this.#dispatcher = dispatcher;
     this.#decisions = decisions;
-    this.#launcher = launcher;
+    this.#background = background;
     this.#overload = overload;
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
@@ -195,7 +196,7 @@ export class Scheduler<In, Out> {
 
   /** Whether a batch may go ahead to a busy slot now. */
   #mayGoAhead(): boolean {
-    const atMs = this.#launcher.aheadAtMs();
+    const atMs = this.#decisions.aheadAtMs();
     if (atMs === -Infinity) return true;
     if (atMs === Infinity) return false;
     if (this.#clock.now() >= atMs) return true;
@@ -219,19 +220,19 @@ export class Scheduler<In, Out> {
   #dispatchOne(nowMs: number): boolean {
     let againAtMs = Infinity;
     const tryGroup = (group: Group<In>): boolean => {
-      const atMs = this.#launcher.tryGroup(group, nowMs);
+      const atMs = this.#decisions.tryGroup(group, nowMs);
       if (atMs === started) return true;
       if (atMs < againAtMs) againAtMs = atMs;
       return false;
     };
     const only = this.#queue.onlyGroup;
-    if (only === undefined ? this.#queue.everyGroup(this.#launcher.owesBulk, tryGroup) : tryGroup(only)) return true;
+    if (only === undefined ? this.#queue.everyGroup(this.#background.isDue, tryGroup) : tryGroup(only)) return true;
     if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }
 
   #isPaced(): boolean {
-    const { pacedUntilMs } = this.#launcher;
+    const { pacedUntilMs } = this.#decisions;
     return pacedUntilMs > -Infinity && pacedUntilMs > this.#clock.now();
   }
 

@@ -2,12 +2,12 @@ import { bucketOf } from "../../policies/cost-model.ts";
 import { eliminate } from "./least-squares.ts";
 
 /**
- * How runs slow each other down: `apartMs + (fixedMs + perItemMs · items) · slowdown`, where the slowdown of m runs in flight is 1
+ * How runs slow each other down: `unsharedMs + (fixedMs + perItemMs · items) · slowdown`, where the slowdown of m runs in flight is 1
  * up to `places`, and m / places · (1 + drag · (m − places)) beyond.
  */
 export interface ContentionFit {
   /** The part of a run that others do not slow down, such as a network's. */
-  readonly apartMs: number;
+  readonly unsharedMs: number;
   readonly fixedMs: number;
   readonly perItemMs: number;
   /** Runs that the service works on side by side; Infinity where nothing shows a limit. */
@@ -187,8 +187,11 @@ const step = 1.05;
 export const slowdownOf = (fit: ContentionFit, inFlight: number, size: number): number =>
   inFlight <= fit.places ? 1 : msOf(fit, inFlight, size) / msOf(fit, 1, size);
 
-const msOf = ({ apartMs, fixedMs, perItemMs, places, drag }: ContentionFit, inFlight: number, size: number): number =>
-  apartMs + (fixedMs + perItemMs * size) * slowdown(inFlight, places, drag);
+const msOf = (
+  { unsharedMs, fixedMs, perItemMs, places, drag }: ContentionFit,
+  inFlight: number,
+  size: number,
+): number => unsharedMs + (fixedMs + perItemMs * size) * slowdown(inFlight, places, drag);
 
 const slowdown = (inFlight: number, places: number, drag: number): number =>
   inFlight <= places ? 1 : (inFlight / places) * (1 + drag * (inFlight - places));
@@ -230,13 +233,13 @@ function fitOf(points: readonly Point[], places: number, drag: number): Fitted {
   a[3] = a[1]!;
   a[6] = a[2]!;
   a[7] = a[5]!;
-  let best: Fitted = { apartMs: 0, fixedMs: 0, perItemMs: 0, places, drag, errors: Infinity };
+  let best: Fitted = { unsharedMs: 0, fixedMs: 0, perItemMs: 0, places, drag, errors: Infinity };
   for (const columns of columnSets) {
     const parts = solved(a, b, columns);
     if (parts === undefined) continue;
-    const [apartMs, fixedMs, perItemMs] = parts;
-    const errors = Math.max(0, squares - apartMs * b[0]! - fixedMs * b[1]! - perItemMs * b[2]!);
-    if (errors < best.errors) best = { apartMs, fixedMs, perItemMs, places, drag, errors };
+    const [unsharedMs, fixedMs, perItemMs] = parts;
+    const errors = Math.max(0, squares - unsharedMs * b[0]! - fixedMs * b[1]! - perItemMs * b[2]!);
+    if (errors < best.errors) best = { unsharedMs, fixedMs, perItemMs, places, drag, errors };
   }
   return best;
 }

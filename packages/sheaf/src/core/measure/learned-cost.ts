@@ -1,11 +1,12 @@
 import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
+import type { BatchRecord } from "../../policies/policy.ts";
 import type { RunTime } from "../contract/executor.ts";
 import type { BatcherOptions } from "../contract/options.ts";
 import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
 import { slowdownOf, type Contention, type ContentionFit } from "./contention.ts";
 import { momentsOf, type LinePoint } from "./least-squares.ts";
 import { gainAtStart, judge, judgeByWeight } from "./verdict.ts";
-import { fitWeights, type WeighedRun, type WeightFit } from "./weight-fit.ts";
+import { WeightCost, type WeighedRun } from "./weight-fit.ts";
 
 /** The cost and the gain of batching, as a batcher shows them. */
 export interface Judgement {
@@ -15,15 +16,10 @@ export interface Judgement {
 
 /** The most runs that are kept: the verdict is on all of them, weights are fitted to the last ones. */
 const maxRuns = 512;
-const maxWeighedRuns = 128;
 /** The first runs, and the first of a size, pay for what later ones reuse. */
 const coldRuns = 16;
 /** Weights explain cold runs too, but the first. */
 const coldWeighedRuns = 2;
-/** Share of the last run in the mean weight of items. */
-const meanShare = 1 / 30;
-/** Runs in a row that are off the fit in one direction, until it follows. */
-const surprisesToFollow = 4;
 /** How fast the slowdown of decisions follows that of the runs. */
 const gain = 0.1;
 
@@ -44,21 +40,16 @@ export class LearnedCost implements CostModel {
   /** The gain that the warm-up measured. */
   start: StartGain | null = null;
   readonly #sizes: SizeTable = new SizeTable();
-  readonly #weights: "learned" | "apart" | undefined;
+  readonly #weights: WeightCost | undefined;
   readonly #contention: Contention | undefined;
   #slowdown = 1;
   /** The fit behind the slowdowns of all sizes. */
   #fitOfSizes: ContentionFit | undefined;
-  #fit: WeightFit | undefined;
-  #unfitted = 0;
-  #surprises = 0;
-  /** Weight of an item as runs count it, over about the last 30. */
-  #meanWeight = 0;
+  /** Recent measured ÷ expected, at most 1. */
+  #pace = 1;
   /** The last ones, a ring of objects that are filled again: new ones would all outlive the young generation. */
   readonly #runs: KeptRun[] = [];
   #kept = 0;
-  /** How many of them weights are fitted to. */
-  #weighed = 0;
   #warmUp: readonly RunTime[] = [];
   #judgement: Judgement | undefined;
 
@@ -67,8 +58,32 @@ export class LearnedCost implements CostModel {
     weights,
     contention,
   }: { readonly weights?: "learned" | "apart" | undefined; readonly contention?: Contention | undefined } = {}) {
-    this.#weights = weights;
+    this.#weights = weights && new WeightCost(weights === "apart");
     this.#contention = contention;
+  }
+
+  /** Learns from a run, and compares it with what was expected of it. */
+  learn({
+    size,
+    runMs,
+    outcome,
+    inFlight,
+    weights,
+  }: Pick<BatchRecord, "size" | "runMs" | "outcome" | "inFlight" | "weights">): void {
+    if (outcome !== "ok") return;
+    const expectedMs = this.observe(size, runMs, weights, inFlight);
+    // When all else is dropped, only small batches are left to show that large ones are fast again.
+    if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
+  }
+
+  /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
+  get caution(): number {
+    return this.cautionAt(this.noise);
+  }
+
+  /** The same for this mean deviation. */
+  cautionAt(noise: number): number {
+    return this.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * noise) * Math.min(1, this.#pace);
   }
 
   /**
@@ -98,15 +113,14 @@ export class LearnedCost implements CostModel {
   ): number {
     const runMs = measuredMs / slowdown;
     const sizes = this.#sizes;
-    const fit = this.#fit;
     const bySizeMs = sizes.at(size);
-    const expectedMs = fit === undefined ? bySizeMs : ofFit(fit, size, sum, heaviest);
+    const expectedMs = this.#weights?.of(size, sum, heaviest) ?? bySizeMs;
     if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
     const isCold = sizes.batches < coldRuns || !sizes.hasSeen(size);
     sizes.learn(size, runMs, bySizeMs, sum, inFlight, slowdown);
     const isWeighed = this.#weights !== undefined && sizes.batches > coldWeighedRuns;
     if (!isCold || isWeighed) this.#keep(size, sum, heaviest, measuredMs, isCold, inFlight);
-    if (isWeighed) this.#weigh(size, sum, heaviest, runMs, expectedMs);
+    if (isWeighed) this.#weights.learn(size, sum, heaviest, runMs, expectedMs, (count) => this.#last(count));
     return expectedMs;
   }
 
@@ -128,35 +142,6 @@ export class LearnedCost implements CostModel {
     this.#judgement = undefined;
   }
 
-  #weigh(size: number, sum: number, heaviest: number, runMs: number, expectedMs: number): void {
-    const counted = this.#fit?.padded === true ? heaviest : sum / size;
-    this.#weighed = Math.min(this.#weighed + 1, maxWeighedRuns);
-    this.#meanWeight += Math.max(meanShare, 1 / this.#weighed) * (counted - this.#meanWeight);
-    if (this.#fit !== undefined) this.#follow(this.#fit, expectedMs, runMs);
-    if (++this.#unfitted < 8 && this.#weighed > 64) return;
-    this.#unfitted = 0;
-    this.#fit = fitWeights(this.#weighedRuns(), this.#fit, this.#weights === "apart");
-  }
-
-  /** Where run times have changed for all weights alike, the fit changes with them until the old runs are forgotten. */
-  #follow(fit: WeightFit, expectedMs: number, runMs: number): void {
-    const error = runMs / Math.max(expectedMs, Number.EPSILON) - 1;
-    const isSurprise = Math.abs(error) > Math.max(4 * fit.noise, 0.25);
-    const direction = Math.sign(error);
-    if (!isSurprise) this.#surprises = 0;
-    else this.#surprises = Math.sign(this.#surprises) === direction ? this.#surprises + direction : direction;
-    if (Math.abs(this.#surprises) < surprisesToFollow) return;
-    this.#surprises = 0;
-    const factor = 1 + error;
-    this.#fit = {
-      ...fit,
-      fixedMs: fit.fixedMs * factor,
-      perItemMs: fit.perItemMs * factor,
-      perWeightMs: fit.perWeightMs * factor,
-    };
-    this.#weighed = surprisesToFollow;
-  }
-
   /** The last `count` runs, the oldest first, with what each would have taken alone. */
   #last(count: number): KeptRun[] {
     const first = this.#kept % maxRuns;
@@ -165,10 +150,6 @@ export class LearnedCost implements CostModel {
     const fit = this.#contention?.last;
     if (fit === undefined) return runs;
     return runs.map((run) => ({ ...run, runMs: run.runMs / slowdownOf(fit, run.inFlight, run.weight) }));
-  }
-
-  #weighedRuns(): KeptRun[] {
-    return this.#last(this.#weighed);
   }
 
   /** What an executor ran before the first batch. It shows a first line, supports no verdict, and teaches no decision. */
@@ -184,16 +165,17 @@ export class LearnedCost implements CostModel {
   }
 
   #judge(): Judgement {
-    const fit = this.#fit;
+    const weights = this.#weights;
+    const fit = weights?.fit;
     const { costModel, verdict } =
       fit === undefined
         ? judge(
             this.#last(maxRuns).filter(({ isCold }) => !isCold),
             "runs",
           )
-        : judgeByWeight(this.#weighedRuns(), fit);
+        : judgeByWeight(this.#last(weights!.runs), fit);
     const shown = costModel ?? judge(this.#warmUp, "warm-up").costModel;
-    const weightless = this.#weights !== undefined && fit === undefined;
+    const weightless = weights !== undefined && fit === undefined;
     return {
       costModel: shown && weightless ? { ...shown, perWeightMs: null } : shown,
       verdict: { ...verdict, start: this.start },
@@ -205,57 +187,41 @@ export class LearnedCost implements CostModel {
   }
 
   get noise(): number {
-    return this.#fit?.noise ?? this.#sizes.noise;
+    return this.#weights?.fit?.noise ?? this.#sizes.noise;
   }
 
   get fixedMs(): number {
-    return this.#slowdown * (this.#fit ?? this.#sizes).fixedMs;
+    return this.#slowdown * (this.#weights?.fit ?? this.#sizes).fixedMs;
   }
 
   get fixedMsAtMost(): number {
-    return this.#slowdown * (this.#fit?.fixedMsRange[1] ?? this.#sizes.fixedMs);
+    return this.#slowdown * (this.#weights?.fit?.fixedMsRange[1] ?? this.#sizes.fixedMs);
   }
 
   get perItemMs(): number {
-    const fit = this.#fit;
-    return this.#slowdown * (fit === undefined ? this.#sizes.perItemMs : this.#perMeanItemMs(fit));
+    return this.#slowdown * (this.#weights?.perItemMs ?? this.#sizes.perItemMs);
   }
 
   get perWeightMs(): number {
-    return this.#slowdown * (this.#fit?.perWeightMs ?? 0);
+    return this.#slowdown * (this.#weights?.fit?.perWeightMs ?? 0);
   }
 
   line(size: number): number {
-    const fit = this.#fit;
-    return (
-      this.#slowdown * (fit === undefined ? this.#sizes.line(size) : fit.fixedMs + this.#perMeanItemMs(fit) * size)
-    );
+    return this.#slowdown * (this.#weights?.line(size) ?? this.#sizes.line(size));
   }
 
   at(size: number): number {
-    return this.#fit === undefined ? this.#slowdown * this.#sizes.at(size) : this.line(size);
+    return this.#slowdown * (this.#weights?.line(size) ?? this.#sizes.at(size));
   }
 
   of(size: number, sum: number, heaviest: number): number {
-    const fit = this.#fit;
-    return this.#slowdown * (fit === undefined ? this.#sizes.at(size) : ofFit(fit, size, sum, heaviest));
+    return this.#slowdown * (this.#weights?.of(size, sum, heaviest) ?? this.#sizes.at(size));
   }
 
   seen(size: number): number {
     return this.#sizes.seen(size);
   }
-
-  #perMeanItemMs({ perItemMs, perWeightMs }: WeightFit): number {
-    return perItemMs + perWeightMs * this.#meanWeight;
-  }
 }
-
-const ofFit = (
-  { fixedMs, perItemMs, perWeightMs, padded }: WeightFit,
-  size: number,
-  sum: number,
-  heaviest: number,
-): number => fixedMs + perItemMs * size + perWeightMs * (padded ? heaviest * size : sum);
 
 /**
  * Run times by size: geometric buckets, and the weighted straight line s(0) + slope · size through them. Steps of a kernel or of

@@ -1,9 +1,8 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
-import { advise, batchesNeeded } from "./advice.ts";
 import { RollingHistogram } from "./histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
-import type { BatcherStats, LaneStats, LanesStats, TenantStats, Verdict } from "../contract/stats.ts";
+import type { BatcherStats, LanesStats, TenantStats } from "../contract/stats.ts";
 import { describe } from "../../shared/describe.ts";
 import { warnOnce } from "../runtime/runtime.ts";
 
@@ -14,121 +13,106 @@ interface Limits {
   readonly price?: Price | undefined;
 }
 
+/** What its calls show. */
+export interface Calls {
+  /** Items so far, refused ones included. */
+  readonly arrived: number;
+  readonly tally: BatcherStats["items"];
+  readonly latencyMs: LaneLatency;
+  readonly lanes: { readonly live: TenantStats; readonly bulk: Omit<LanesStats["bulk"], "latencyMs"> };
+}
+
 /** Arrival → settled, of live calls and of bulk ones. */
 export class LaneLatency {
   readonly live: RollingHistogram = new RollingHistogram();
   readonly bulk: RollingHistogram = new RollingHistogram();
 }
 
-/** Everything statistical, derived from batch records. */
+/** Seconds of arrivals that are looked back on: a busy moment counts for a minute. */
+const lookBack = 60;
+/** Tracks the 10th percentile: steps of −0.09 and +0.01 balance at 10 %. */
+const fall = 0.09;
+const rise = 0.01;
+
+/** What is counted with each batch; `snapshotOf` puts it into figures. */
 export class Statistics {
+  readonly limits: Limits;
+  readonly cost: LearnedCost;
+  readonly calls: Calls;
   readonly queueWaitMs: RollingHistogram = new RollingHistogram();
   readonly runMs: RollingHistogram = new RollingHistogram();
-  readonly #limits: Limits;
+  readonly reasons: Record<DispatchReason, number> = noReasons();
+  batches: number = 0;
+  items: number = 0;
+  weight: number = 0;
+  fillSum: number = 0;
+  /** How soon callers want their results: nine of ten batches have at least as long. 0 where none has a deadline. */
+  withinMs: number = 0;
   readonly #throttle: { readonly maxWeight: number } | undefined;
-  readonly #learned: Pick<LearnedCost, "judgement">;
-  readonly #reasons: Record<DispatchReason, number> = noReasons();
-  #batches = 0;
-  #items = 0;
-  #weight = 0;
-  #fillSum = 0;
+  /** Arrivals until the beginning of each of the last seconds, a ring; made with the first batch. */
+  #until: number[] | undefined;
+  #firstSecond = 0;
+  #countedAtMs = 0;
+  #counted = 0;
 
-  constructor(limits: Limits, learned: Pick<LearnedCost, "judgement">, throttle?: { readonly maxWeight: number }) {
-    this.#limits = limits;
-    this.#learned = learned;
+  /** `throttle`: where batches have a weight. */
+  constructor(limits: Limits, cost: LearnedCost, calls: Calls, throttle?: { readonly maxWeight: number }) {
+    this.limits = limits;
+    this.cost = cost;
+    this.calls = calls;
     this.#throttle = throttle;
   }
 
-  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
+  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord, nowMs: number): void {
+    this.#countArrivals(nowMs);
     if (outcome === "refused") return;
-    this.#batches++;
-    this.#items += size;
-    this.#weight += weight;
-    const { maxBatchSize, maxBatchWeight = Infinity } = this.#limits;
+    this.batches++;
+    this.items += size;
+    this.weight += weight;
+    const { maxBatchSize, maxBatchWeight = Infinity } = this.limits;
     const mostWeight = Math.min(maxBatchWeight, this.#throttle?.maxWeight ?? Infinity);
-    this.#fillSum += Math.max(size / maxBatchSize, weight / mostWeight);
-    this.#reasons[reason]++;
+    this.fillSum += Math.max(size / maxBatchSize, weight / mostWeight);
+    this.reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
   }
 
-  /** `counts` and `calls` are the part of a snapshot that batch records do not tell. */
-  snapshot(
-    nowMs: number,
-    counts: Pick<
-      BatcherStats,
-      | "name"
-      | "queued"
-      | "inFlight"
-      | "concurrency"
-      | "bisectRuns"
-      | "abandonedRuns"
-      | "hungRuns"
-      | "rateLimit"
-      | "pause"
-      | "tenants"
-    >,
-    calls: {
-      readonly tally: BatcherStats["items"];
-      readonly latencyMs: LaneLatency;
-      readonly lanes: { readonly live: TenantStats; readonly bulk: Omit<LanesStats["bulk"], "latencyMs"> };
-    },
-    overload: BatcherStats["overload"] = null,
-    slotsNeeded: BatcherStats["slotsNeeded"] = null,
-  ): BatcherStats {
-    const judgement = this.#learned.judgement();
-    const cameAlone = this.#batches >= batchesNeeded && this.#items === this.#batches;
-    const derived = {
-      batches: this.#batches,
-      // Before the first batch a mean is NaN, hence 0.
-      meanBatchSize: this.#items / this.#batches || 0,
-      fillRate: this.#fillSum / this.#batches || 0,
-      queueWaitMs: this.queueWaitMs.distribution(nowMs),
-      runMs: this.runMs.distribution(nowMs),
-      ...judgement,
-      verdict: cameAlone ? nothingToBatch(judgement.verdict) : judgement.verdict,
-      overload,
-      slotsNeeded,
-      cost: this.#costs(counts.bisectRuns),
-      reasons: { ...this.#reasons },
-    };
-    const { live, bulk } = calls.lanes;
-    const withLatency = <Lane extends TenantStats>(name: keyof LanesStats, lane: Lane): Lane & LaneStats => ({
-      ...lane,
-      latencyMs: calls.latencyMs[name].distribution(nowMs),
-    });
-    return {
-      ...counts,
-      items: { ...calls.tally },
-      latencyMs: calls.latencyMs.live.distribution(nowMs, calls.latencyMs.bulk),
-      lanes: isUsed(live) && isUsed(bulk) ? { live: withLatency("live", live), bulk: withLatency("bulk", bulk) } : null,
-      ...derived,
-      advice: advise(derived),
-    };
+  /** The first item of a batch wants its result so long after its arrival. */
+  due(withinMs: number): void {
+    if (this.withinMs === 0 || Math.abs(withinMs - this.withinMs) <= rise * withinMs) this.withinMs = withinMs;
+    else this.withinMs *= withinMs < this.withinMs ? 1 - fall : 1 + rise;
   }
 
-  #costs(bisectRuns: number): BatcherStats["cost"] {
-    if (this.#limits.price === undefined) return null;
-    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#limits.price;
-    const ofItems = this.#items * perItem + this.#weight * perWeight;
-    const total = (this.#batches + bisectRuns) * perRun + ofItems;
-    if (this.#items === 0) return { total, perItem: 0, perItemUnbatched: 0 };
-    return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
+  #countArrivals(nowMs: number): void {
+    const { arrived } = this.calls;
+    if (this.#until === undefined) {
+      this.#until = [];
+      this.#firstSecond = Math.floor(nowMs / 1000) + 1;
+    } else {
+      const first = Math.max(Math.floor(this.#countedAtMs / 1000), Math.floor(nowMs / 1000) - lookBack - 1) + 1;
+      for (let second = first; second * 1000 <= nowMs; second++) {
+        // Nothing is known of the time between: they came evenly.
+        const share = (second * 1000 - this.#countedAtMs) / (nowMs - this.#countedAtMs);
+        this.#until[second % (lookBack + 2)] = this.#counted + share * (arrived - this.#counted);
+      }
+    }
+    this.#countedAtMs = nowMs;
+    this.#counted = arrived;
+  }
+
+  /** Arrivals in each of the last whole seconds; none before the first batch. */
+  arrivals(nowMs: number): number[] {
+    if (this.#until === undefined) return [];
+    this.#countArrivals(nowMs);
+    const until = this.#until;
+    const last = Math.floor(nowMs / 1000);
+    const first = Math.max(this.#firstSecond, last - lookBack);
+    return Array.from(
+      { length: Math.max(0, last - first) },
+      (_, at) => until[(first + at + 1) % (lookBack + 2)]! - until[(first + at) % (lookBack + 2)]!,
+    );
   }
 }
-
-const isUsed = ({ queued, dispatched, rejected }: TenantStats): boolean => queued + dispatched + rejected > 0;
-
-/** One size only: no number of runs would show what a batch gains. */
-const nothingToBatch = (verdict: Verdict): Verdict => ({
-  ...verdict,
-  verdict: "nothing-to-batch",
-  batchSize: 1,
-  speedup: null,
-  low: null,
-  high: null,
-  cause: null,
-});
 
 /** Every dispatch reason, with a count of 0. */
 export const noReasons = (): Record<DispatchReason, number> => ({

@@ -72,14 +72,14 @@ export function judgeByWeight(weighedRuns: readonly WeighedRun[], fit: WeightFit
   const { fixedMs, perItemMs, perWeightMs, fixedMsRange, perItemMsRange, perWeightMsRange, padded, noise, runs } = fit;
   const { length } = weighedRuns;
   let items = 0;
-  let apartMs = 0;
+  let oneByOneMs = 0;
   let togetherMs = 0;
   for (const { size, weight, runMs } of weighedRuns) {
     items += size;
-    apartMs += (fixedMs + perItemMs) * size + perWeightMs * weight;
+    oneByOneMs += (fixedMs + perItemMs) * size + perWeightMs * weight;
     togetherMs += runMs;
   }
-  const offLine = ((fixedMsRange[1] - fixedMs + perItemMsRange[1] - perItemMs) * items) / apartMs;
+  const offLine = ((fixedMsRange[1] - fixedMs + perItemMsRange[1] - perItemMs) * items) / oneByOneMs;
   const scatter = (width * noise) / Math.sqrt(length);
   const sample = { batchSize: items / length, count: length };
   // Weights are explained: what is left is the fit of the line, or how far runs scatter around it.
@@ -96,7 +96,7 @@ export function judgeByWeight(weighedRuns: readonly WeighedRun[], fit: WeightFit
       runs,
       basis: "runs",
     },
-    verdict: verdictOf(sample, apartMs / togetherMs, Math.hypot(offLine, scatter), cause),
+    verdict: verdictOf(sample, oneByOneMs / togetherMs, Math.hypot(offLine, scatter), cause),
   };
 }
 

@@ -10,6 +10,83 @@ export interface WeighedRun {
   runMs: number;
 }
 
+/** The most runs that weights are fitted to. */
+const maxRuns = 128;
+/** Share of the last run in the mean weight of items. */
+const meanShare = 1 / 30;
+/** Runs in a row that are off the fit in one direction, until it follows. */
+const surprisesToFollow = 4;
+
+/** The cost of runs by size and weight, learned while weights explain it better than sizes do. */
+export class WeightCost {
+  fit: WeightFit | undefined;
+  /** How many of the last runs it is fitted to. */
+  runs = 0;
+  readonly #isSummed: boolean;
+  #unfitted = 0;
+  #surprises = 0;
+  /** Weight of an item as runs count it, over about the last 30. */
+  #meanWeight = 0;
+
+  /** `isSummed`: weights count as a sum, whatever runs look like. */
+  constructor(isSummed: boolean) {
+    this.#isSummed = isSummed;
+  }
+
+  /** `last` returns the last runs, this one included. */
+  learn(
+    size: number,
+    sum: number,
+    heaviest: number,
+    runMs: number,
+    expectedMs: number,
+    last: (count: number) => readonly WeighedRun[],
+  ): void {
+    const counted = this.fit?.padded === true ? heaviest : sum / size;
+    this.runs = Math.min(this.runs + 1, maxRuns);
+    this.#meanWeight += Math.max(meanShare, 1 / this.runs) * (counted - this.#meanWeight);
+    if (this.fit !== undefined) this.#follow(this.fit, expectedMs, runMs);
+    if (++this.#unfitted < 8 && this.runs > 64) return;
+    this.#unfitted = 0;
+    this.fit = fitWeights(last(this.runs), this.fit, this.#isSummed);
+  }
+
+  /** Where run times have changed for all weights alike, the fit changes with them until the old runs are forgotten. */
+  #follow(fit: WeightFit, expectedMs: number, runMs: number): void {
+    const error = runMs / Math.max(expectedMs, Number.EPSILON) - 1;
+    const isSurprise = Math.abs(error) > Math.max(4 * fit.noise, 0.25);
+    const direction = Math.sign(error);
+    if (!isSurprise) this.#surprises = 0;
+    else this.#surprises = Math.sign(this.#surprises) === direction ? this.#surprises + direction : direction;
+    if (Math.abs(this.#surprises) < surprisesToFollow) return;
+    this.#surprises = 0;
+    const factor = 1 + error;
+    this.fit = {
+      ...fit,
+      fixedMs: fit.fixedMs * factor,
+      perItemMs: fit.perItemMs * factor,
+      perWeightMs: fit.perWeightMs * factor,
+    };
+    this.runs = surprisesToFollow;
+  }
+
+  /** Of a run of these items; undefined, as all below, while sizes explain runs as well. */
+  of(size: number, sum: number, heaviest: number): number | undefined {
+    if (this.fit === undefined) return undefined;
+    const { fixedMs, perItemMs, perWeightMs, padded } = this.fit;
+    return fixedMs + perItemMs * size + perWeightMs * (padded ? heaviest * size : sum);
+  }
+
+  /** Of a run of items of the mean weight. */
+  line(size: number): number | undefined {
+    return this.fit && this.fit.fixedMs + this.perItemMs! * size;
+  }
+
+  get perItemMs(): number | undefined {
+    return this.fit && this.fit.perItemMs + this.fit.perWeightMs * this.#meanWeight;
+  }
+}
+
 /** The cost of runs by their size and their weight, in milliseconds: `fixedMs + perItemMs · size + perWeightMs · weight`. */
 export interface WeightFit {
   readonly fixedMs: number;

@@ -24,7 +24,7 @@ export const longestGapMs = 312;
 /** The first arrival has been watched for no time at all. ½ 0.1 %, 2 0. */
 export const minWatched = 0.05;
 
-// Whether something is about to happen (event-rate.ts).
+// Whether something is about to happen (linger.ts).
 /** A bound: from 1 µs, the resolution of clocks, to 8 s, which no hold reaches. */
 export const octaves = 24;
 /** A few dozen in each octave that counts, and forgotten within a second under load. ½ and 2: 0. */

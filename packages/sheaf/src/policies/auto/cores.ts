@@ -40,12 +40,16 @@ export class CoresRule {
 
   /** @param share the items that a slot can expect: with as many here, no other is worth waiting for */
   until(view: QueueView, share: number, rate: ArrivalRate): number {
-    const { nowMs, waiting, slots, coreShortage } = view;
+    const { nowMs, waiting, slots, coreShortage = 0 } = view;
     if (coreShortage <= 0 || waiting >= Math.min(share, this.#crowd / slots - shareSlack)) return nowMs;
-    return (this.#endsAtMs ??= nowMs + this.#holdMs(view, rate));
+    return (this.#endsAtMs ??= nowMs + this.#holdMs(view, coreShortage, rate));
   }
 
-  #holdMs({ nowMs, waiting, oldestAtMs, deadlineAtMs, coreShortage, cost }: QueueView, rate: ArrivalRate): number {
+  #holdMs(
+    { nowMs, waiting, oldestAtMs, deadlineAtMs, cost }: QueueView,
+    coreShortage: number,
+    rate: ArrivalRate,
+  ): number {
     const { fixedMs } = cost;
     const partMs = fixedMs + Math.min(fixedMs, this.#delayMs);
     const holdMs = Math.max(shortestHoldMs, coreShortage * partMs);

@@ -16,7 +16,7 @@ import {
 } from "./constants.ts";
 
 /**
- * Rule *deadline*, where calls have one and no budget is given. While eager dispatch would not serve the arrivals in time, hold until
+ * Rule *deadline*, where waiting calls have one and no budget is given. While eager dispatch would not serve the arrivals in time, hold until
  * the first deadline of the waiting items leaves just the time of their run: evenly filled batches serve a higher rate. At a lower
  * rate a hold would only make callers wait.
  */
@@ -32,10 +32,6 @@ export class DeadlineRule {
   /** @param share the items that a slot can expect */
   until(view: QueueView, share: number, rate: ArrivalRate): number {
     const { nowMs, waiting, deadlineAtMs, cost, nextMs } = view;
-    if (deadlineAtMs === Infinity) {
-      this.isNear = this.#isBeyond = false;
-      return nowMs;
-    }
     if (nowMs >= this.#lookAtMs) this.#look(view, rate);
     if (!this.#isBeyond || waiting >= sharesHeld * share) return nowMs;
     // With room for one more: without it, the next arrival would make the batch late.

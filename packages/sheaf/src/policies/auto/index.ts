@@ -50,9 +50,11 @@ class Auto implements Policy {
   readonly #pacing = new Pacing();
   readonly #linger = new Linger();
   readonly #size = new SizeRule();
-  readonly #overlap = new Overlap();
   readonly #deadline = new DeadlineRule();
-  readonly #cores = new CoresRule();
+  /** Made where a busy slot takes a batch ahead. */
+  #overlap: Overlap | undefined;
+  /** Made where the executor knows whether cores are short. */
+  #cores: CoresRule | undefined;
   #meanBatch = 1;
   // The most items at once, slowly forgotten: once a slot's share of them is here, no other is worth waiting for.
   #crowd = 1;
@@ -63,24 +65,24 @@ class Auto implements Policy {
   }
 
   get aheadSize(): number {
-    return this.#overlap.size;
+    return this.#overlap === undefined ? Infinity : this.#overlap.size;
   }
 
   arrived(view: QueueView): void {
     const { nowMs, arrivals, outstanding } = view;
     // A budget wants the fewest runs.
-    if (view.prefetch > 0 && this.latencyBudgetMs === undefined) this.#overlap.arrived(view);
+    if (view.prefetch > 0 && this.latencyBudgetMs === undefined) (this.#overlap ??= new Overlap()).arrived(view);
     this.#linger.arrived(nowMs, arrivals, this.#arrivals.arrived(nowMs, arrivals));
-    this.#cores.arrived(view);
+    if (view.coreShortage !== undefined) (this.#cores ??= new CoresRule()).arrived(view);
     const gain = Math.min(1, crowdGain * arrivals);
     this.#crowd = Math.max(outstanding, this.#crowd + gain * (outstanding - this.#crowd));
   }
 
   observe(record: BatchRecord, nowMs: number, cost: CostModel): void {
     const { size } = record;
-    this.#cores.observe(record);
+    this.#cores?.observe(record);
     this.#linger.observe(nowMs, size);
-    this.#overlap.ended(size, this.#crowd, cost);
+    this.#overlap?.ended(size, this.#crowd, cost);
     this.#meanBatch += meanBatchGain * (size - this.#meanBatch);
     this.#arrivals.spanAtLeast(rateSpanRuns * cost.line(this.#meanBatch));
   }
@@ -105,28 +107,28 @@ class Auto implements Policy {
     const run = this.#runNow(view);
     const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
     this.#held = false;
-    this.#cores.dispatched();
+    this.#cores?.dispatched();
     return { run, reason };
   }
 
   #runNow(view: QueueView): number {
-    if (view.waiting >= this.#overlap.size) return this.#overlap.size;
+    if (view.waiting >= this.aheadSize) return this.aheadSize;
     if (this.latencyBudgetMs !== undefined) return view.waiting;
     const size = this.#size.of(view, this.#arrivals, this.#pacing);
-    return this.#deadline.isNear && servesMore(view, size) ? view.waiting : size;
+    return view.deadlineAtMs < Infinity && this.#deadline.isNear && servesMore(view, size) ? view.waiting : size;
   }
 
   #holdUntil(view: QueueView): number {
-    const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs, cost } = view;
+    const { nowMs, waiting, oldestAtMs, deadlineAtMs, slots, maxBatchSize, maxWaitMs, cost } = view;
     if (waiting >= maxBatchSize || cost.batches === 0) return nowMs;
-    const share = Math.min(this.#crowd / slots, this.#overlap.size) - shareSlack;
+    const share = Math.min(this.#crowd / slots, this.aheadSize) - shareSlack;
     const holdEndsAtMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
       this.latencyBudgetMs === undefined
         ? Math.max(
-            this.#deadline.until(view, share, this.#arrivals),
-            this.#overlap.isSteady ? nowMs : this.#cores.until(view, share, this.#arrivals),
+            deadlineAtMs < Infinity ? this.#deadline.until(view, share, this.#arrivals) : nowMs,
+            (this.#overlap?.isSteady === true ? undefined : this.#cores?.until(view, share, this.#arrivals)) ?? nowMs,
           )
         : budgetUntil(view, this.latencyBudgetMs),
     );

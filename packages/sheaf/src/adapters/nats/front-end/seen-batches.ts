@@ -1,6 +1,6 @@
-import { Demand } from "../../../core/measure/demand.ts";
 import { LearnedCost } from "../../../core/measure/learned-cost.ts";
-import { LaneLatency, Statistics, noReasons, Subscribers } from "../../../core/measure/stats.ts";
+import { snapshotOf } from "../../../core/measure/snapshot.ts";
+import { LaneLatency, Statistics, noReasons, Subscribers, type Calls } from "../../../core/measure/stats.ts";
 import type { Priority } from "../../../core/contract/options.ts";
 import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
@@ -9,6 +9,11 @@ import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 /** Batches remembered, so that each is counted once however many of its items are this front end's. */
 const remembered = 1024;
+
+interface WaitingBulk {
+  readonly queued: number;
+  readonly oldestAtMs: number;
+}
 
 /** A front end's view of the batches of its items, in the shape of every batcher's figures. */
 export class SeenBatches {
@@ -20,26 +25,24 @@ export class SeenBatches {
   /** The number of each batch here, by its worker and its number there. */
   readonly #seen: Map<string, number> = new Map();
   readonly #name: string;
-  readonly #maxBatchSize: number;
   readonly #cost: LearnedCost = new LearnedCost();
-  /** So far. */
-  readonly #calls = { arrived: 0 };
-  readonly #demand: Demand = new Demand(this.#calls);
+  readonly #calls: { -readonly [Name in keyof Calls]: Calls[Name] };
   readonly #statistics: Statistics;
   #batches = 0;
 
   /** `maxBatchSize` is that of the workers; without it fill rates are unknown and stay 0. */
   constructor(name: string, maxBatchSize: number) {
     this.#name = name;
-    this.#maxBatchSize = maxBatchSize;
     this.subscribers = new Subscribers(name);
-    this.#statistics = new Statistics({ maxBatchSize }, this.#cost);
+    const { tally, latencyMs } = this;
+    this.#calls = { arrived: 0, tally, latencyMs, lanes: this.#lanesOf(0, { queued: 0, oldestAtMs: Infinity }, 0) };
+    this.#statistics = new Statistics({ maxBatchSize }, this.#cost, this.#calls);
   }
 
   /** Calls came, which want their results within `timeoutMs`. */
   arrived(calls: number, timeoutMs: number): void {
     this.#calls.arrived += calls;
-    this.#demand.due(timeoutMs);
+    this.#statistics.due(timeoutMs);
   }
 
   /** A call has ended. */
@@ -76,14 +79,13 @@ export class SeenBatches {
       attempt: c,
     };
     if (record.outcome === "ok") this.#cost.observe(n, m);
-    this.#statistics.observe(record);
-    this.#demand.observe(record, nowMs);
+    this.#statistics.observe(record, nowMs);
     this.subscribers.observe(record);
     return batchId;
   }
 
   /** `queued`: calls without a result, in all and of bulk, of which the oldest came then. */
-  stats(queued: number, bulk: { readonly queued: number; readonly oldestAtMs: number }, nowMs: number): BatcherStats {
+  stats(queued: number, bulk: WaitingBulk, nowMs: number): BatcherStats {
     const counts = {
       name: this.#name,
       queued,
@@ -96,12 +98,14 @@ export class SeenBatches {
       pause: null,
       tenants: null,
     };
-    const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#cost, this.#maxBatchSize);
-    const lanes = {
+    this.#calls.lanes = this.#lanesOf(queued, bulk, nowMs);
+    return snapshotOf(this.#statistics, nowMs, counts);
+  }
+
+  #lanesOf(queued: number, bulk: WaitingBulk, nowMs: number): Calls["lanes"] {
+    return {
       live: { queued: queued - bulk.queued, ...this.#lanes.live },
       bulk: { queued: bulk.queued, ...this.#lanes.bulk, oldestMs: Math.max(0, nowMs - bulk.oldestAtMs) },
     };
-    const { tally, latencyMs } = this;
-    return this.#statistics.snapshot(nowMs, counts, { tally, latencyMs, lanes }, null, slotsNeeded);
   }
 }
