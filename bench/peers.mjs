@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- peers [--servers sheaf,batched-fn,mosec,triton] [--rounds 2] [--seconds 5] [--rates 100,300,…]
+ * `npm run bench -- peers [--servers sheaf,batched-fn,mosec] [--rounds 2] [--seconds 5] [--rates 100,300,…]
  * [--drives closed,open,openBinary,burst,overload,lone] [--out FOLDER] [--from FOLDER] [--install-only]`: the server beside other batching
- * servers (litserve, mlserver, bentoml and ray too), the same ONNX model behind each, loaded by a generator in Rust. The
+ * servers, the same ONNX model behind each, loaded by a generator in Rust. The
  * first run installs and builds them. The servers take turns in every round. Linux. About two and a half minutes a
  * server and round with the defaults.
  */
@@ -10,5 +10,5 @@ import { compare } from "./peers/compare.mjs";
 await compare({
   command: "peers",
   title: "Beside other batching servers",
-  defaultServers: ["sheaf", "batched-fn", "mosec", "triton"],
+  defaultServers: ["sheaf", "batched-fn", "mosec"],
 });

@@ -8,7 +8,7 @@
  * of --tei is the text-embeddings-router that is installed here. All take turns in each round; a cell is the median of the
  * rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have 32 texts and 16
  * callers. Open loop: Poisson arrivals at LOADS percent of what the first server answered with the most callers. --out keeps
- * the figures and draws them, --from reports and draws those of an earlier run. The first run installs the other servers into
+ * the figures, --from reports those of an earlier run. The first run installs the other servers into
  * bench/peers/artifacts; infinity takes 6 GB. Linux. A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds)
  * for the callers, 1 + 4 × seconds for the lists and 1 + seconds for a load of the open loop: `--classes short,mixed --drives
  * closed,lists --rounds 3` with two servers 8 minutes.
@@ -25,7 +25,6 @@ import { installPython } from "./peers/install.mjs";
 import { startServer } from "./peers/server-process.mjs";
 import { closedLoop, openLoop } from "./text/drives.mjs";
 import { startFloor } from "./text/floor.mjs";
-import { drawPictures } from "./text/pictures.mjs";
 import { reportOf } from "./text/report.mjs";
 import { textServers } from "./text/servers.mjs";
 import { classes, drawTexts } from "./text/texts.mjs";
@@ -63,7 +62,7 @@ const views = [16, 64, 512];
 const listSpans = 4;
 
 if (flags.from !== undefined) {
-  await publish(JSON.parse(readFileSync(join(flags.from, "figures.json"), "utf8")));
+  publish(JSON.parse(readFileSync(join(flags.from, "figures.json"), "utf8")));
   process.exit();
 }
 if (flags.servers.split(",").includes("tei") && flags.tei === undefined)
@@ -105,14 +104,13 @@ async function main() {
     await Promise.all([...running.values()].map((server) => server.stop()));
     floor.stop();
   }
-  await publish(figures);
+  publish(figures);
 }
 
-async function publish(figures) {
+function publish(figures) {
   console.log(reportOf(figures));
   if (flags.out === undefined) return;
   writeFileSync(join(flags.out, "figures.json"), `${JSON.stringify(figures)}\n`);
-  await drawPictures(figures, flags.out);
 }
 
 /** Every cell of one round; the servers' order turns by one each round. */

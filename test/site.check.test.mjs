@@ -68,7 +68,7 @@ test("a link leads to the page, the file or the code host, with its anchor", () 
     ["../../ARCHITECTURE.md#words", "/project/architecture.md#words"],
     ["../decisions.md", "/project/decisions.md"],
     ["../reports/slo/README.md", "/reports/slo.md"],
-    ["../reports/slo/goodput.svg", "/reports/slo/goodput.svg"],
+    ["../reports/mlp/overview.svg", "/reports/mlp/overview.svg"],
     ["../reference", "/reference/index.md"],
     ["../../examples/python", "/examples/python.md"],
     ["../../examples/hello", `${repository}/tree/main/examples/hello`],
@@ -84,7 +84,7 @@ test("links, pictures, comments and outputs are rewritten, code is not", () => {
   const markdown = [
     "A [`link` with code](fleet.md), [the report](../reports/mlp.html), [one by name][1] and `[none](fleet.md)`.",
     "",
-    "![a chart](../reports/slo/goodput.svg)",
+    "![a chart](../reports/mlp/overview.svg)",
     "",
     '<a href="fleet.md">fleet</a><!-- ts: declare const x: number; -->',
     "",
@@ -98,13 +98,13 @@ test("links, pictures, comments and outputs are rewritten, code is not", () => {
   const expected = markdown
     .replace("](fleet.md), ", "](/guide/fleet.md), ")
     .replace("[the report](../reports/mlp.html)", '<a href="/sheaf/reports/mlp.html" target="_self">the report</a>')
-    .replace("../reports/slo", "/reports/slo")
+    .replace("../reports/mlp/", "/reports/mlp/")
     .replace('"fleet.md"', '"/guide/fleet.md"')
     .replace(/<!--.*-->/, "")
     .replace("```text output", "```output")
     .replace("../reference/errors.md", "/reference/errors.md");
   assert.equal(page.markdown, expected);
-  assert.deepEqual(page.files, ["docs/reports/mlp.html", "docs/reports/slo/goodput.svg"]);
+  assert.deepEqual(page.files, ["docs/reports/mlp.html", "docs/reports/mlp/overview.svg"]);
 });
 
 test("a page's file gives VitePress its title and place to edit", () => {

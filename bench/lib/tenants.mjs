@@ -22,22 +22,6 @@ export function workloadOf({ victims, times, slots, bursts, durationS, seed }) {
   return { tenants, items, slots, seed };
 }
 
-/** When the flood of the picture comes and goes, and how long all goes on, in seconds. */
-export const visit = { from: 5, to: 15, end: 25 };
-
-/** Twenty tenants at 2 % of capacity each, and for ten seconds one that sends five times the capacity; one slot. */
-export function visitOf(seed) {
-  const { slots, tenants } = workloadOf({ victims: 20, times: 5, slots: 1, durationS: visit.end, seed });
-  const [victims, flood] = tenants;
-  const { ratePerS } = flood.arrivals;
-  // Next to nothing before and after.
-  const quietPerS = 1e-6;
-  const spans = { atMs: 1000 * visit.from, forMs: 1000 * (visit.to - visit.from) };
-  const arrivals = { pattern: "surge", ratePerS: quietPerS, factor: ratePerS / quietPerS, ...spans };
-  const calls = 20 * victims.arrivals.ratePerS * (visit.end + 2) + ratePerS * (visit.to - visit.from);
-  return { slots, seed, tenants: [victims, { ...flood, arrivals }], items: Math.round(calls) };
-}
-
 /** A workload on the real batcher; `options` are those of `createBatcher`. */
 export async function share({ tenants, items, slots, seed }, options = {}) {
   const result = await simulate({
@@ -51,16 +35,9 @@ export async function share({ tenants, items, slots, seed }, options = {}) {
     seed,
     warmUp,
   });
-  return {
-    ...figuresOf(result.tenants.victims),
-    perS: result.throughputPerS,
-    latencyMsBySecond: result.tenants.victims.latencyMsBySecond,
-    itemsBySecond: result.tenants.victims.itemsBySecond,
-  };
-}
-
-function figuresOf({ latencyMs: { p50, p99 }, items: { ok, rejected } }) {
-  return { p50, p99, refused: rejected / (ok + rejected) };
+  const { latencyMs, items: ends } = result.tenants.victims;
+  const refused = ends.rejected / (ends.ok + ends.rejected);
+  return { p50: latencyMs.p50, p99: latencyMs.p99, refused, perS: result.throughputPerS };
 }
 
 /** The flooder in the bulk lane, by somebody who knows who it is. */

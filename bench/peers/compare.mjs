@@ -5,7 +5,6 @@ import { machine } from "../lib/machine.mjs";
 import { burst, burstRates, closed, keptUp, lone, measure, open, overloadOf, writeRequests } from "./drives.mjs";
 import { length } from "./formats.mjs";
 import { install } from "./install.mjs";
-import { drawPictures } from "./pictures.mjs";
 import { reportOf } from "./report.mjs";
 import { startServer } from "./server-process.mjs";
 import { servers } from "./servers.mjs";
@@ -71,18 +70,15 @@ export async function compare({ command, title, defaultServers }) {
       }
     }
   }
-  await publish(figures, flags.out);
+  publish(figures, flags.out);
 }
 
-async function publish(figures, folder) {
+function publish(figures, folder) {
   const text = reportOf(figures);
   console.log(text);
   if (folder === undefined) return;
   writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures)}\n`);
-  writeFileSync(
-    `${folder}/README.md`,
-    [text, ...(await drawPictures(figures, folder)).map((picture) => `${picture}\n`)].join("\n"),
-  );
+  writeFileSync(`${folder}/README.md`, text);
 }
 
 /** All drives of one server in one round, in a process of its own. */

@@ -26,15 +26,7 @@ export const rawFloats = (path) => ({
   output: floatsOf,
 });
 
-/** KServe's Open Inference Protocol, version 2, with numbers as JSON. */
-export const kserveJson = (path) =>
-  jsonArray(
-    path,
-    (reply) => reply.outputs[0].data,
-    (array) => `{"inputs":[{"name":"input","shape":[1,${length}],"datatype":"FP32","data":${array}}]}`,
-  );
-
-/** The same with tensors as bytes. The reply's JSON head has no length of its own here: the tensor is what ends the body. */
+/** KServe's Open Inference Protocol, version 2, with tensors as bytes. The reply's JSON head has no length of its own here: the tensor is what ends the body. */
 export const kserveBinary = (path) => ({
   path,
   request: (values) => binaryTensorRequest(values),

@@ -6,15 +6,14 @@ import { servers } from "./servers.mjs";
 /** What was compared: the release of each server, by its name here. */
 export const versionsOf = (names) => Object.fromEntries(names.map((name) => [name, versionOf(name, servers[name])]));
 
-function versionOf(name, { python: environment, cargo, distribution = environment, contains }) {
+function versionOf(name, { python: environment, cargo }) {
   if (cargo !== undefined) return crates();
   const parts = [];
   if (name.startsWith("sheaf")) parts.push(...ours());
   else
     parts.push(
-      `${distribution} ${ask(environment, `import importlib.metadata as m; print(m.version("${distribution}"))`)}`,
+      `${environment} ${ask(environment, `import importlib.metadata as m; print(m.version("${environment}"))`)}`,
     );
-  if (contains !== undefined) parts.push(contains);
   if (environment !== undefined)
     parts.push(`Python ${ask(environment, "import platform; print(platform.python_version())")}`);
   return parts.join(", ");
