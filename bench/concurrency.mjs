@@ -3,40 +3,23 @@
  * batches in flight against fixed ones, the real batcher on a virtual clock before services whose parallelism it does not know. For
  * each service at 0.3, 0.7 and 0.9 of its capacity: mean latency ÷ that of the best fixed number, found on another seed, and the
  * calls lost; the same for a fixed 4. Then the number over time: a cold start, places doubled and halved, two batchers before one
- * service. Exits with 1 where a target is missed. On the virtual clock: the figures do not depend on the machine. `--picture` draws
- * the number over time for docs/reports/concurrency instead.
- *
- * `npm run bench -- concurrency --real [--seconds 12] [--rounds 3] [--load 0.7]`: the same before real services on this machine: HTTP
- * with 8 sleeping workers, an ONNX model in this process, PostgreSQL with `pg_sleep` and a pool of 10. The learned number and the
- * fixed ones take turns.
- *
- * `npm run bench -- concurrency --cpu [--rounds 3]`: CPU of a call, learned against a fixed 4.
+ * service. Exits with 1 where a target is missed. On the virtual clock: the figures do not depend on the machine.
  */
-import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { drawnServices, namedServices, trial } from "./lib/concurrency.mjs";
-import { machine, median, table } from "./lib/machine.mjs";
-import { stealSeconds } from "./lib/process-cpu.mjs";
+import { machine, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
   options: {
     drawn: { type: "string", default: "30" },
     seed: { type: "string", default: "1" },
-    seconds: { type: "string" },
-    real: { type: "boolean", default: false },
-    picture: { type: "boolean", default: false },
-    cpu: { type: "boolean", default: false },
-    rounds: { type: "string", default: "3" },
-    load: { type: "string", default: "0.7" },
+    seconds: { type: "string", default: "60" },
     only: { type: "string", default: "" },
   },
 });
-const { seconds: givenSeconds = values.real ? "12" : "60" } = values;
-const [drawn, seed, seconds, rounds] = [values.drawn, values.seed, givenSeconds, values.rounds].map(Number);
-if (![drawn, seed, seconds, rounds].every(Number.isInteger) || drawn < 0 || seconds < 1 || rounds < 1) {
-  console.error("--drawn, --seed, --seconds and --rounds must be whole numbers");
+const [drawn, seed, seconds] = [values.drawn, values.seed, values.seconds].map(Number);
+if (![drawn, seed, seconds].every(Number.isInteger) || drawn < 0 || seconds < 1) {
+  console.error("--drawn, --seed and --seconds must be whole numbers");
   process.exit(2);
 }
 const loads = [0.3, 0.7, 0.9];
@@ -122,80 +105,6 @@ function print(title, rows) {
   console.log(`\n${title}\n\n${table(lines)}`);
 }
 
-/** Means of the rounds' medians; the best fixed number is the best of these very rounds. */
-async function compareReal() {
-  const { realServices, realTrial } = await import("./lib/concurrency-real.mjs");
-  const load = Number(values.load);
-  const lines = [["service", "calls a second", "best", "its mean ms", "learned ÷ best", "last", "each fixed ÷ best"]];
-  const ratios = [];
-  const [stealBefore, startedAtMs] = [stealSeconds(), performance.now()];
-  for (const service of realServices.filter(({ name }) => name.includes(values.only))) {
-    const { places, maxBatchSize, numbers } = service;
-    const { run, item, fullMs, close } = await service.open();
-    const perMs = (load * places * maxBatchSize) / fullMs;
-    const found = new Map([undefined, ...numbers].map((concurrency) => [concurrency, []]));
-    for (let round = 0; round < rounds; round++)
-      for (const [concurrency, results] of round % 2 === 0 ? found : [...found].reverse()) {
-        const options = concurrency === undefined ? {} : { concurrency };
-        results.push(await realTrial({ run, item, perMs, maxBatchSize, seconds, seed: seed + round, options }));
-      }
-    await close();
-    const meanOf = (concurrency) => median(found.get(concurrency).map(({ meanMs }) => meanMs));
-    const lostOf = (concurrency) => Math.max(...found.get(concurrency).map(({ lost }) => lost));
-    const leastLost = Math.min(...numbers.map(lostOf));
-    const best = numbers
-      .filter((number) => lostOf(number) <= leastLost + 0.002)
-      .reduce((one, other) => (meanOf(one) <= meanOf(other) ? one : other));
-    const bestMs = meanOf(best);
-    ratios.push(meanOf(undefined) / bestMs);
-    lines.push([
-      service.name,
-      Math.round(1000 * perMs),
-      best,
-      shown(bestMs),
-      shown(ratios.at(-1)) + (lostOf(undefined) > 0 ? `, ${share(lostOf(undefined))} lost` : ""),
-      found
-        .get(undefined)
-        .map(({ last }) => last)
-        .join(" "),
-      numbers
-        .map((number) => `${number}: ${shown(meanOf(number) / bestMs)}${lostOf(number) > 0 ? " lost" : ""}`)
-        .join(", "),
-    ]);
-  }
-  const stealShare = (1000 * (stealSeconds() - stealBefore)) / (performance.now() - startedAtMs);
-  console.log(
-    `load ${load}, medians of ${rounds} rounds of ${seconds} s; steal ${(100 * stealShare).toFixed(1)} % of a core\n`,
-  );
-  console.log(`${table(lines)}\n`);
-  target("worst mean before a real service ÷ best fixed", Math.max(...ratios), 1.2);
-}
-
-/** CPU of a call with a learned number and a fixed 4, in processes that take turns. */
-function compareCpu() {
-  const child = fileURLToPath(new URL("lib/concurrency-cpu.mjs", import.meta.url));
-  const nsOf = (wave, concurrency) =>
-    Number(spawnSync(process.execPath, [child, wave, concurrency], { encoding: "utf8" }).stdout);
-  const lines = [
-    ["calls at once", "fixed 4, ns a call", "learned, ns a call", "learned ÷ fixed", "learned − fixed, ns"],
-  ];
-  for (const wave of ["1000", "1"]) {
-    const pairs = [];
-    for (let round = 0; round < rounds; round++) {
-      const order = round % 2 === 0 ? ["4", "learned"] : ["learned", "4"];
-      const found = Object.fromEntries(order.map((concurrency) => [concurrency, nsOf(wave, concurrency)]));
-      pairs.push([found["4"], found.learned]);
-    }
-    const ratio = median(pairs.map(([fixed, learned]) => learned / fixed));
-    const difference = median(pairs.map(([fixed, learned]) => learned - fixed));
-    const [fixed, learned] = [0, 1].map((i) => median(pairs.map((pair) => pair[i])));
-    lines.push([wave, fixed.toFixed(0), learned.toFixed(0), shown(ratio), difference.toFixed(0)]);
-    if (wave === "1") target("CPU of a lone call, learned − fixed, µs", difference / 1000, 2);
-    else target("CPU in waves of 1,000, learned ÷ fixed", ratio, 1.02);
-  }
-  console.log(`\n${table(lines)}`);
-}
-
 let missed = 0;
 function target(what, value, limit) {
   if (!(value <= limit)) missed++;
@@ -247,41 +156,6 @@ async function numbersOf({ title: _, ...scene }, lookEveryMs) {
   return numbers;
 }
 
-/** docs/reports/concurrency/numbers.svg */
-async function draw() {
-  const { colourOf, panelsSpec, sizes } = await import("../packages/sheaf-server/dist/load/report/chart.js");
-  const { renderCharts } = await import("../packages/sheaf-server/dist/load/report/render.js");
-  const points = [];
-  for (const scene of scenes) {
-    const looks = await numbersOf(scene, 100);
-    looks.forEach(([atMs, ...numbers], look) =>
-      numbers.forEach((number, i) => {
-        // A line that is drawn in steps needs its changes and its end.
-        if (look > 0 && look < looks.length - 1 && number === looks[look - 1][i + 1]) return;
-        points.push({ configuration: scene.title, second: atMs / 1000, number, batcher: `batcher ${i + 1}` });
-      }),
-    );
-  }
-  const encoding = {
-    x: { field: "second", type: "quantitative", axis: { title: "Second", tickCount: 6 } },
-    y: {
-      field: "number",
-      type: "quantitative",
-      axis: { title: "Concurrency", tickMinStep: 1 },
-      scale: { domainMin: 0 },
-    },
-    color: { ...colourOf(["batcher 1", "batcher 2"]), field: "batcher" },
-  };
-  const title = "The learned concurrency over time";
-  const panel = { mark: { type: "line", interpolate: "step-after", strokeWidth: 2 }, encoding };
-  const names = scenes.map(({ title: name }) => name);
-  const spec = (size) => panelsSpec(points, size, names, panel);
-  const [picture] = await renderCharts([{ name: "numbers", title, reading: "", spec }], sizes.wide);
-  const folder = new URL("../docs/reports/concurrency/", import.meta.url);
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(new URL("numbers.svg", folder), picture);
-}
-
 /** Two batchers before one service after 200 runs each: the smaller one's answers ÷ the larger one's, and together ÷ what one gets. */
 async function shareOfTwo(service, load) {
   const answers = [];
@@ -300,22 +174,6 @@ async function shareOfTwo(service, load) {
   return { smaller: Math.min(one, other) / Math.max(one, other), together: (one + other) / alone };
 }
 
-if (values.picture) {
-  await draw();
-  process.exit();
-}
-if (values.cpu) {
-  console.log(`${machine()}\nnpm run bench -- concurrency --cpu --rounds ${rounds}\n`);
-  compareCpu();
-  process.exit(missed > 0 ? 1 : 0);
-}
-if (values.real) {
-  console.log(
-    `${machine()}\nnpm run bench -- concurrency --real --seconds ${seconds} --rounds ${rounds} --load ${values.load}`,
-  );
-  await compareReal();
-  process.exit(missed > 0 ? 1 : 0);
-}
 console.log(`${machine()}\nnpm run bench -- concurrency --drawn ${drawn} --seed ${seed} --seconds ${seconds}`);
 const all = [];
 for (const [title, services] of [

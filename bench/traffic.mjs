@@ -64,7 +64,10 @@ async function tenants() {
       [false, true].flatMap((bursts) =>
         [1, 4].map((slots) => ({
           name: `${victims} victims, x ${times}${bursts ? ", on and off" : ""}, slots ${slots}`,
-          ...{ victims, times, bursts, slots },
+          victims,
+          times,
+          bursts,
+          slots,
         })),
       ),
     ),

@@ -2,15 +2,14 @@
  * `npm run prove -- chaos [--minutes 10] [--seed 1] [--only WORD]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Three `sheaf serve` processes (worker threads, worker
  * processes, a model in Python) whose workers and selves are killed, stopped and drained; one whose models are replaced,
- * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a queue over
- * NATS whose workers and broker are killed; a fleet of gateways and workers over HTTP, all of whose processes are, also by
- * items; another one on a cluster of three NATS servers, which are killed, two at a time too; rows on their way into a PostgreSQL that is; and the batcher in this process, through storms of calls and on a clock
- * that jumps. Nothing may be lost, answered twice, hung or wrong.
+ * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a fleet of
+ * gateways and workers over HTTP, all of whose processes are killed, also by items; another one on a cluster of three NATS
+ * servers, which are killed, two at a time too; rows on their way into a PostgreSQL that is killed; and the batcher in this
+ * process, through storms of calls and on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../../bench/lib/machine.mjs";
 import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
-import { chaosOverNats } from "./lib/chaos/nats-part.mjs";
 import { announceEnd } from "./lib/chaos/ending.mjs";
 import { chaosOnCluster, chaosOnFleet } from "./lib/chaos/fleet-part.mjs";
 import { Ledger } from "./lib/chaos/ledger.mjs";
@@ -57,7 +56,6 @@ const named = {
   "sheaf proxy": () => chaosThroughProxy({ seconds, draw: draw(6) }),
   ...(hasPostgres && { "rows in PostgreSQL": () => chaosOnPostgres({ seconds, draw: draw(5) }) }),
   ...(hasNats && {
-    "queue over NATS": () => chaosOverNats({ seconds, draw: draw(4) }),
     "fleet over HTTP": () => chaosOnFleet({ seconds, draw: draw(9) }),
     "fleet on a NATS cluster": () => chaosOnCluster({ seconds, draw: draw(10) }),
   }),
