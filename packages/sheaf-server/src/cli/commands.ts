@@ -31,6 +31,15 @@ export const commands: readonly Entry[] = [
     load: () => import("./key.ts").then(({ key, keyCommand }) => ({ run: key, define: keyCommand })),
   },
   {
+    name: "ranges",
+    summary: "measure the ranges of a text model's vectors, for int8 and uint8",
+    load: () =>
+      import("./ranges.ts").then(({ ranges, rangesCommand }) => ({
+        run: interruptible(ranges),
+        define: rangesCommand,
+      })),
+  },
+  {
     name: "config",
     summary: "print every setting and the source of its value",
     load: () => import("./config.ts").then(({ config, configCommand }) => ({ run: config, define: configCommand })),

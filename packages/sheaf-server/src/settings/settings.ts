@@ -144,6 +144,14 @@ const rows = {
     workerIsolation: perModel(
       choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),
     ),
+    recycleAfterBatches: perModel(
+      integer(
+        undefined,
+        1,
+        1_000_000_000,
+        "Replace each worker after this many batches, once its successor is ready. Default: never.",
+      ),
+    ),
     workerThreads: integer(
       undefined,
       1,

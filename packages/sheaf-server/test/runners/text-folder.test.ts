@@ -162,6 +162,25 @@ test("classification gives a share for each label, and the logits behind it", as
   });
 });
 
+test("a classifier judges two texts together too, with their own token types", async () => {
+  const path = folderOf("entails", {
+    "model.onnx": tinyBert(3),
+    "config.json": {
+      ...bert,
+      architectures: ["BertForSequenceClassification"],
+      id2label: { 0: "contradiction", 1: "entailment", 2: "neutral" },
+    },
+  });
+  const spec = await resolveModel(path);
+  assert.ok(spec.input.kind === "text" && spec.input.takesPairs === true);
+  const [pair] = await run(spec, [{ query: "the cat", text: "dog runs" }, "cat"]);
+  const [first] = referenceStates([2, 4, 5, 3, 8, 9, 10, 3], [0, 0, 0, 0, 1, 1, 1, 1]);
+  const expected = [0, 1, 2].map((label) =>
+    first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0),
+  );
+  assertClose(pair!.logits, expected);
+});
+
 test("a cross-encoder scores a query and a text together, with their own token types", async () => {
   const path = folderOf("rerank", {
     "model.onnx": tinyBert(1),
@@ -188,6 +207,28 @@ test("a cross-encoder gives the logit beside the score", async () => {
   const [result] = await run(await resolveModel(path), [{ query: "the cat", text: "dog runs" }]);
   const { score, logit } = result as Result & { logit: number };
   assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-6, `${score} is not the sigmoid of ${logit}`);
+});
+
+test("a folder's ranges are read, and refused where they do not fit their length", async () => {
+  const files = { "model.onnx": tinyBert(), "config.json": bert };
+  const good = { [width]: { min: [-1, -1, -1, -1], max: [1, 1, 1, 1] } };
+  const folder = folderOf("ranges", { ...files, "quantization_ranges.json": good });
+  assert.deepEqual((await resolveModel(folder)).output, {
+    kind: "vector",
+    length: width,
+    pooling: "mean",
+    ranges: good,
+  });
+  for (const [index, wrong] of [
+    [],
+    { [width]: null },
+    { 3: good[width] },
+    { [width]: { min: [2, 0, 0, 0], max: [1, 1, 1, 1] } },
+  ].entries())
+    await assert.rejects(
+      resolveModel(folderOf(`ranges-${index}`, { ...files, "quantization_ranges.json": wrong })),
+      /quantization_ranges\.json (is not an object|must have under "\d" as many numbers)/,
+    );
 });
 
 test("config.json names the lengths that a vector may be cut to", async () => {

@@ -45,7 +45,7 @@ test("the fields of TEI's, Jina's, NVIDIA's and vLLM's clients are taken, and ob
   assert.match(await embed({ input: "more than nine", truncate: "NONE" }), /^422 input: .*truncate is "NONE"/);
   assert.match(await embed({ input: "more than nine", truncate: false }), /^422 input: .*truncate is false/);
   assert.match(await embed({ late_chunking: true }), /^422 late_chunking: /);
-  assert.match(await embed({ embedding_type: "ubinary" }), /^422 embedding_type: /);
+  assert.match(await embed({ embedding_type: "int4" }), /^422 embedding_type: /);
   assert.match(await embed({ embedding_type: "base64", encoding_format: "float" }), /^422 embedding_type: /);
 });
 

@@ -46,6 +46,11 @@ export type ModelInput =
        * @default none: items are strings
        */
       readonly prompts?: Readonly<Record<string, string>> | undefined;
+      /**
+       * Whether two texts that are judged together are an item too, as `{ query, text }`.
+       * @default false
+       */
+      readonly takesPairs?: boolean | undefined;
     }
   /** `{ query: string, text: string }`, scored together. */
   | { readonly kind: "text-pair"; readonly maxTokens: number }
@@ -86,6 +91,11 @@ export type ModelOutput =
        */
       readonly dimensions?: readonly number[] | "any" | undefined;
       /**
+       * By length, the range of each number of a vector of length 1, for vectors in int8 and uint8.
+       * @default none: such vectors are refused
+       */
+      readonly ranges?: Readonly<Record<string, VectorRanges>> | undefined;
+      /**
        * How the vectors of tokens become one, where that is known.
        * @default none
        */
@@ -104,6 +114,12 @@ export type ModelOutput =
   | { readonly kind: "text" }
   /** Any JSON value; typed arrays as arrays. */
   | { readonly kind: "json" };
+
+/** The smallest and the largest number of each dimension in a sample. */
+export interface VectorRanges {
+  readonly min: readonly number[];
+  readonly max: readonly number[];
+}
 
 /** The facts that the server needs about a model, the same for every runner. */
 export interface CommonSpec {

@@ -3,7 +3,7 @@ import type { CommandOptions } from "sheaf/node";
 /** How the workers of a Python model are started, and where their output goes. */
 export interface PythonSettings extends Pick<
   CommandOptions,
-  "instances" | "niceness" | "loadTimeoutMs" | "prefetch" | "log"
+  "instances" | "niceness" | "loadTimeoutMs" | "recycleAfterBatches" | "prefetch" | "log"
 > {
   /**
    * The name of its workers.

@@ -5,6 +5,7 @@ import { inspectionExecutor } from "../workers/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import type { FolderSettings } from "./folder-settings.ts";
+import { readRanges } from "./ranges.ts";
 import { textWeights } from "./token-rate.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
@@ -37,12 +38,16 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   });
   const { task, maxTokens, labels, dimensions, prompts, truncationSide } = found.settings;
   const pooling = poolingOf(found.settings);
+  const ranges = readRanges(path);
   const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
     workerUrl: workerModule("text-worker", import.meta.url),
     data: { folder: path, settings: found.settings, ...session },
-    input: task === "rerank" ? { kind: "text-pair", maxTokens } : { kind: "text", maxTokens, prompts },
+    input:
+      task === "rerank"
+        ? { kind: "text-pair", maxTokens }
+        : { kind: "text", maxTokens, prompts, ...(task === "classification" && { takesPairs: true }) },
     output:
       task === "rerank"
         ? { kind: "score" }
@@ -53,6 +58,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
               length: found.vectorLength,
               ...(pooling !== undefined && { pooling }),
               ...(dimensions && { dimensions }),
+              ...(ranges && { ranges }),
             },
     ...verdict,
     ...(found.isOneByOne && { maxBatchSize: 1 }),

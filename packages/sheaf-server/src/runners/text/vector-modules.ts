@@ -151,6 +151,13 @@ export function normalize(vector: Float32Array): Float32Array {
 }
 
 /** The first `length` numbers, to length 1, as a Matryoshka model is trained for. */
+/** Vectors that have it but for rounding stay as they are: every route gives the same bits. */
+export function ofLengthOne(vector: Float32Array): Float32Array {
+  let square = 0;
+  for (const value of vector) square += value * value;
+  return Math.abs(square - 1) < 1e-5 ? vector : normalize(vector);
+}
+
 export const shortened = (vector: Float32Array, length: number): Float32Array => normalize(vector.slice(0, length));
 
 export function softmax(logits: Float32Array): Float32Array {

@@ -14,15 +14,12 @@ export const largestFloat32 = 3.4028234663852886e38;
 export function inputParser(input: ModelInput, maxTextChars: number): InputParser {
   switch (input.kind) {
     case "text":
-      return (value, path) => textItem(value, path, maxTextChars);
+      return (value, path) =>
+        input.takesPairs === true && typeof value === "object"
+          ? pairItem(value, path, maxTextChars)
+          : textItem(value, path, maxTextChars);
     case "text-pair":
-      return (value, path) => {
-        const { query, text } = objectOf(value, path, `{ "query": text, "text": text }`, ["query", "text"]);
-        return {
-          query: textItem(query, join(path, "query"), maxTextChars),
-          text: textItem(text, join(path, "text"), maxTextChars),
-        };
-      };
+      return (value, path) => pairItem(value, path, maxTextChars);
     case "floats":
       return (value, path) => floatsItem(value, path, input.length);
     case "tensors":
@@ -36,9 +33,11 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
 export function itemSchema(input: ModelInput, settings: Settings): Schema {
   switch (input.kind) {
     case "text":
-      return textSchema(settings);
+      return input.takesPairs === true
+        ? Type.Union([textSchema(settings), pairSchema(settings)])
+        : textSchema(settings);
     case "text-pair":
-      return Type.Object({ query: textSchema(settings), text: textSchema(settings) }, { additionalProperties: false });
+      return pairSchema(settings);
     case "floats":
       return Type.Array(Type.Number({ minimum: -largestFloat32, maximum: largestFloat32 }), {
         minItems: input.length,
@@ -56,11 +55,18 @@ export function itemSchema(input: ModelInput, settings: Settings): Schema {
   }
 }
 
+const pairSchema = (settings: Settings): Schema =>
+  Type.Object({ query: textSchema(settings), text: textSchema(settings) }, { additionalProperties: false });
+
 export const textSchema = ({ maxTextChars }: Settings): Schema =>
   Type.String({ minLength: 1, maxLength: maxTextChars });
 
 /** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
-export const takesObjects = (input: ModelInput): boolean => input.kind === "text-pair" || input.kind === "tensors";
+export const takesObjects = (input: ModelInput): boolean => takesPairs(input) || input.kind === "tensors";
+
+/** Whether two texts that are judged together are an item of this model. */
+export const takesPairs = (input: ModelInput): boolean =>
+  input.kind === "text-pair" || (input.kind === "text" && input.takesPairs === true);
 
 /** Whether an item is JSON that the model gets as it came, or has such a part. */
 export const takesJson = (input: ModelInput): boolean =>
@@ -68,17 +74,24 @@ export const takesJson = (input: ModelInput): boolean =>
 
 /** The type of an item, in words, for messages and model lists. */
 export function describeInput(input: ModelInput): string {
-  if (input.kind === "text") return "a text that is not empty";
-  if (input.kind === "text-pair") return `{ "query": text, "text": text }`;
+  if (input.kind === "text") return `a text that is not empty${takesPairs(input) ? `, or ${pair}` : ""}`;
+  if (input.kind === "text-pair") return pair;
   if (input.kind === "json") return "any JSON value";
   if (input.kind === "floats") return `an array of ${input.length} numbers`;
   return input.tensors.map(describeTensor).join(", ");
 }
 
+const pair = `{ "query": text, "text": text }`;
+
 const describeTensor = ({ name, datatype, shape, isJson }: TensorSpec): string =>
   isJson === true
     ? `${name}: any JSON value`
     : `${name}: ${datatype} [${shape.map((length) => length ?? "any").join(", ")}]`;
+
+function pairItem(value: unknown, path: string, maxChars: number): object {
+  const { query, text } = objectOf(value, path, pair, ["query", "text"]);
+  return { query: textItem(query, join(path, "query"), maxChars), text: textItem(text, join(path, "text"), maxChars) };
+}
 
 function textItem(value: unknown, path: string, maxChars: number): string {
   const text = textAt(value, path);

@@ -76,6 +76,6 @@ function write(part: Part, bytes: Buffer, at: number): number {
 export const commaSeparated = (lists: readonly JsonParts[]): JsonParts =>
   lists.flatMap((parts, index) => (index === 0 ? parts : [",", ...parts]));
 
-/** Little-endian float32, as clients decode it; every platform of Node is little-endian but s390x. */
-export const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array): string =>
+/** Float32 is little-endian, as clients decode it: so is every platform of Node but s390x. */
+export const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array | Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString("base64");

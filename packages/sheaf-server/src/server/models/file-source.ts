@@ -56,6 +56,7 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
       instances: settings.workers,
       niceness: 0,
       loadTimeoutMs: settings.loadTimeoutMs,
+      recycleAfterBatches: settings.recycleAfterBatches,
       secrets: secretVariables,
       log,
     },

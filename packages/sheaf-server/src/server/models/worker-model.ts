@@ -30,6 +30,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     name: spec.name,
     niceness: 0,
     loadTimeoutMs: settings.loadTimeoutMs,
+    recycleAfterBatches: settings.recycleAfterBatches,
     maxResultBytes: settings.maxReplyBytes,
     // A result is written into its reply and dropped: it needs no memory of its own.
     resultRows: "view",

@@ -4,6 +4,8 @@ import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import { base64Of, commaSeparated, type JsonParts } from "../codec/json-bytes.ts";
 import { objectAt, textSchema } from "../codec/inputs.ts";
+import { isQuantized, quantized, quantizedTypes, type QuantizedType } from "../codec/quantize.ts";
+import type { VectorRanges } from "../../runners/contract/model-spec.ts";
 import { invalid } from "../../problems/problem.ts";
 import type { Models } from "../models/models.ts";
 import {
@@ -27,7 +29,7 @@ export function cohereRoutes(app: FastifyInstance, models: Models): void {
       described(() => embedSchema(models, version)),
       async (request, reply) => {
         let wanted!: CohereTexts;
-        const { vectors, tokens, warnings } = await embedTexts(
+        const { vectors, ranges, tokens, warnings } = await embedTexts(
           models,
           reply,
           (body) => (wanted = readEmbed(body, version)),
@@ -36,7 +38,7 @@ export function cohereRoutes(app: FastifyInstance, models: Models): void {
         const meta = `{"api_version":{"version":"${version}"},"billed_units":{"input_tokens":${tokens}}${warned}}`;
         const parts = [
           `{"id":${JSON.stringify(request.id)},"texts":${JSON.stringify(wanted.texts)},"embeddings":`,
-          ...embeddingsJson(vectors, wanted.types),
+          ...embeddingsJson(vectors, wanted.types, ranges),
           `,"response_type":"${wanted.types === undefined ? "embeddings_floats" : "embeddings_by_type"}","meta":${meta}}`,
         ];
         return sendJson(reply, parts, models.settings);
@@ -45,10 +47,9 @@ export function cohereRoutes(app: FastifyInstance, models: Models): void {
   }
 }
 
-/** The forms of vectors that every model gives. */
-type EmbeddingType = "float" | "base64";
+type EmbeddingType = "float" | "base64" | QuantizedType;
 
-const types = someOf<EmbeddingType>("float", "base64");
+const types = someOf<EmbeddingType>("float", "base64", ...quantizedTypes);
 const fields = {
   model: embeddingModel,
   input_type: inputType,
@@ -121,6 +122,7 @@ function embedding(
     truncate,
     priority,
     isJson: types === undefined || types.includes("float"),
+    quantizedAs: { path: "embedding_types", types: (types ?? []).filter(isQuantized) },
     types,
   };
 }
@@ -128,6 +130,7 @@ function embedding(
 const byType = Type.Object({
   float: Type.Optional(Type.Array(vectorJson)),
   base64: Type.Optional(Type.Array(text("Little-endian float32 as base64."))),
+  ...Object.fromEntries(quantizedTypes.map((type) => [type, Type.Optional(Type.Array(Type.Array(Type.Integer())))])),
 });
 
 const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
@@ -158,12 +161,17 @@ const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
   },
 });
 
-function embeddingsJson(vectors: readonly Float32Array[], types: readonly EmbeddingType[] | undefined): JsonParts {
+function embeddingsJson(
+  vectors: readonly Float32Array[],
+  types: readonly EmbeddingType[] | undefined,
+  ranges: VectorRanges | undefined,
+): JsonParts {
   const floats = (): JsonParts => ["[", ...commaSeparated(vectors.map((vector) => [vector])), "]"];
   if (types === undefined) return floats();
   const named = types.map((type): JsonParts => {
     if (type === "float") return ['"float":', ...floats()];
-    return [`"base64":${JSON.stringify(vectors.map(base64Of))}`];
+    if (type === "base64") return [`"base64":${JSON.stringify(vectors.map(base64Of))}`];
+    return [`"${type}":[${vectors.map((vector) => `[${quantized(vector, type, ranges).join()}]`).join()}]`];
   });
   return ["{", ...commaSeparated(named), "}"];
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import type { Priority } from "sheaf";
-import type { ModelOutput } from "../../runners/contract/model-spec.ts";
-import { normalize, shortened } from "../../runners/text/vector-modules.ts";
+import type { ModelOutput, VectorRanges } from "../../runners/contract/model-spec.ts";
+import { ofLengthOne, shortened } from "../../runners/text/vector-modules.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { callOptionsOf, type Truncate } from "../../http/call-options.ts";
@@ -11,6 +11,8 @@ import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { textSchema } from "../codec/inputs.ts";
+import { needsRanges, type QuantizedType } from "../codec/quantize.ts";
+import { rangesFile } from "../../runners/text/ranges.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
@@ -46,12 +48,16 @@ export interface TextsToEmbed {
   readonly isUnit?: boolean;
   /** Whether the reply has the vectors as JSON. @default true */
   readonly isJson?: boolean;
+  /** Types of small integers in which the reply has the vectors. @default none */
+  readonly quantizedAs?: { readonly path: string; readonly types: readonly QuantizedType[] };
 }
 
 export interface Embedded {
   readonly model: ServedModel;
   /** In the order of the texts. */
   readonly vectors: readonly Float32Array[];
+  /** Of each number of the vectors, where the model's folder has them. */
+  readonly ranges: VectorRanges | undefined;
   readonly tokens: number;
   /** What was cut, in words. */
   readonly warnings: readonly string[] | undefined;
@@ -71,6 +77,7 @@ export async function embedTexts(
   const model = models.take(wanted.name, "model", embedsTexts);
   const items = withPrompt(readTexts(wanted, model), promptOf(wanted.prompt, model), cutOn(wanted, model));
   const length = readDimensions(wanted, model);
+  const ranges = readRanges(wanted, model, length);
   checkTokenLimit(wanted.tokenLimit, model);
   const options = { ...callOptionsOf(request, model.settings, wanted.priority), truncate: wanted.truncate };
   const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
@@ -83,7 +90,23 @@ export async function embedTexts(
     return wanted.isUnit === true ? ofLengthOne(vectorOf(output)) : vectorOf(output);
   });
   const tokens = outputs.reduce((sum: number, output) => sum + tokensOf(output), 0);
-  return { model, vectors, tokens, warnings: truncationWarnings(outputs, pathOf) };
+  return { model, vectors, ranges, tokens, warnings: truncationWarnings(outputs, pathOf) };
+}
+
+/** @throws {Problem} 422 a type that needs ranges, of a model that has none of that length. */
+function readRanges(
+  { quantizedAs }: TextsToEmbed,
+  { name, definition }: ServedModel,
+  wanted: number | undefined,
+): VectorRanges | undefined {
+  const { length, ranges = {} } = definition.output as Vector;
+  const found = ranges[wanted ?? length];
+  const type = quantizedAs?.types.find(needsRanges);
+  if (type === undefined || found !== undefined) return found;
+  const message =
+    `${quantizedAs!.path}: ${name} gives no ${type}, because its folder has no ${rangesFile} for ${wanted ?? length} dimensions; ` +
+    `"sheaf ranges" makes it from a sample of texts. Ranges of the texts at hand would make a vector depend on its neighbours.`;
+  throw new Problem("INVALID_INPUT", message, { param: quantizedAs!.path });
 }
 
 /** @throws {Problem} 422 another side than the model's own, which cannot be chosen. */
@@ -176,10 +199,3 @@ function readDimensions(
 
 /** A vector of a reply. */
 export const vectorJson: Schema = Type.Array(Type.Number());
-
-/** Vectors that have it but for rounding stay as they are: every route gives the same bits. */
-function ofLengthOne(vector: Float32Array): Float32Array {
-  let square = 0;
-  for (const value of vector) square += value * value;
-  return Math.abs(square - 1) < 1e-5 ? vector : normalize(vector);
-}

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { describeInput, takesJson } from "../codec/inputs.ts";
 import { base64Of, commaSeparated, type JsonParts } from "../codec/json-bytes.ts";
+import { isQuantized, quantized, quantizedTypes, type QuantizedType } from "../codec/quantize.ts";
 import { embedsTexts, type ModelDefinition } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
@@ -38,10 +39,10 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/v1/embeddings",
     described(() => embeddingsSchema(models)),
-    async (_request, reply) => {
+    async ({ id }, reply) => {
       let wanted!: Embeddings;
       const embedded = await embedTexts(models, reply, (body) => (wanted = readEmbeddings(body)));
-      return sendJson(reply, embeddingsJson(embedded, wanted.isBase64), models.settings);
+      return sendJson(reply, embeddingsJson(id, embedded, wanted), models.settings);
     },
   );
 
@@ -81,14 +82,20 @@ function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
 }
 
 const encoding = oneOf("float", "base64");
+const outputType = oneOf("float", ...quantizedTypes);
 
 /** OpenAI's fields, with the additions of Jina, NVIDIA and vLLM. */
 const embeddingsBody = closedObject("an object with input", {
   model: embeddingModel,
   input: required(oneOrMoreTexts),
   encoding_format: field(encoding, "Encoding of the vectors. Default: float."),
-  embedding_type: field(encoding, "Jina's name for encoding_format."),
+  embedding_type: field(
+    oneOf("float", "base64", ...quantizedTypes),
+    "Jina's name for encoding_format and output_dtype.",
+  ),
+  output_dtype: field(outputType, "Type of the numbers, as Voyage and Mistral name it. Default: float."),
   dimensions: vectorLength,
+  output_dimension: vectorLength,
   input_type: inputType,
   task,
   normalized: field(
@@ -100,12 +107,15 @@ const embeddingsBody = closedObject("an object with input", {
     "Each text has a vector of its own.",
   ),
   truncate: truncateSideOrNot,
+  truncation: field(trueOrFalse, "Voyage's name for truncate."),
   user: field(anyText, "Name of the tenant if TENANT_BY=user."),
   priority,
 });
 
 interface Embeddings extends TextsToEmbed {
   readonly isBase64: boolean;
+  /** @default float32 */
+  readonly type: QuantizedType | undefined;
 }
 
 function readEmbeddings(body: unknown): Embeddings {
@@ -115,44 +125,67 @@ function readEmbeddings(body: unknown): Embeddings {
     input,
     encoding_format,
     embedding_type,
+    output_dtype,
     dimensions,
+    output_dimension,
     input_type,
     task,
     normalized,
     truncate,
+    truncation,
     user,
     priority,
   } = wanted;
-  if (encoding_format !== undefined && (embedding_type ?? encoding_format) !== encoding_format)
+  const isTypeOfJina = isQuantized(embedding_type);
+  if (encoding_format !== undefined && !isTypeOfJina && (embedding_type ?? encoding_format) !== encoding_format)
     throw invalid("embedding_type", `"${encoding_format}", as encoding_format is`, embedding_type);
+  if (isTypeOfJina && (output_dtype ?? embedding_type) !== embedding_type)
+    throw invalid("output_dtype", `"${embedding_type}", as embedding_type is`, output_dtype);
+  if (dimensions !== undefined && (output_dimension ?? dimensions) !== dimensions)
+    throw invalid("output_dimension", `${JSON.stringify(dimensions)}, as dimensions is`, output_dimension);
   if (input_type !== undefined && (task ?? input_type) !== input_type)
     throw invalid("task", `"${input_type}", as input_type is`, task);
+  if (truncate !== undefined && (truncation ?? truncate) !== truncate)
+    throw invalid("truncation", `absent, or ${JSON.stringify(truncate)}, as truncate is`, truncation);
   const isBase64 = (encoding_format ?? embedding_type) === "base64";
+  const type = isTypeOfJina ? embedding_type : isQuantized(output_dtype) ? output_dtype : undefined;
   const prompt =
     input_type === undefined ? { path: "task", inputType: task } : { path: "input_type", inputType: input_type };
   return {
     name: model,
     texts: input,
     path: "input",
-    dimensions,
+    ...(dimensions === undefined && output_dimension !== undefined
+      ? { dimensions: output_dimension, dimensionsPath: "output_dimension" }
+      : { dimensions }),
     prompt,
     user,
-    truncate,
+    truncate: truncate ?? truncation,
     priority,
     isUnit: normalized === true,
-    isJson: !isBase64,
+    isJson: !isBase64 && type === undefined,
+    ...(type !== undefined && {
+      quantizedAs: { path: isTypeOfJina ? "embedding_type" : "output_dtype", types: [type] },
+    }),
     isBase64,
+    type,
   };
 }
 
-function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): JsonParts {
+function embeddingsJson(
+  id: string,
+  { model, vectors, ranges, tokens }: Embedded,
+  { isBase64, type }: Embeddings,
+): JsonParts {
   const data = vectors.map((vector, index): JsonParts => {
     const head = `{"object":"embedding","index":${index},"embedding":`;
-    return isBase64 ? [`${head}"${base64Of(vector)}"}`] : [head, vector, "}"];
+    const numbers = type === undefined ? vector : quantized(vector, type, ranges);
+    if (isBase64) return [`${head}"${base64Of(numbers)}"}`];
+    return numbers instanceof Float32Array ? [head, numbers, "}"] : [`${head}[${numbers.join()}]}`];
   });
   const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`;
   return [
-    `{"object":"list","data":[`,
+    `{"object":"list","id":${JSON.stringify(id)},"data":[`,
     ...commaSeparated(data),
     `],"model":${JSON.stringify(model.name)},"usage":${usage}}`,
   ];
@@ -169,13 +202,16 @@ const embeddingsSchema = (models: Models): RouteSchema => ({
       "One vector per text, in order.",
       Type.Object({
         object: Type.Literal("list"),
+        id: text("The request's id."),
         data: Type.Array(
           Type.Object({
             object: Type.Literal("embedding"),
             index: count("Index of the text."),
             embedding: Type.Union([
               Type.Array(Type.Number()),
-              text("Base64 of little-endian float32, with encoding_format base64."),
+              text(
+                "Base64 of little-endian float32, or of the bytes of another output_dtype, with encoding_format base64.",
+              ),
             ]),
           }),
         ),

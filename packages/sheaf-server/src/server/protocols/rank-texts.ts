@@ -32,7 +32,7 @@ export interface TextsToRank {
   /** Whether texts of too many tokens are cut, not refused. @default the setting AUTO_TRUNCATE */
   readonly truncate?: boolean | undefined;
   /** @default none */
-  readonly tokenLimit?: TokenLimit | undefined;
+  readonly tokenLimits?: readonly (TokenLimit | undefined)[];
   /** As the body names it. @default none */
   readonly priority?: Priority | undefined;
 }
@@ -67,7 +67,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
     const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;
     throw new Problem("INVALID_INPUT", message, { param: "model" });
   }
-  checkTokenLimit(wanted.tokenLimit, model);
+  for (const limit of wanted.tokenLimits ?? []) checkTokenLimit(limit, model);
   const isPair = model.definition.input.kind === "text-pair";
   const items = readItems(wanted, model, isPair);
   const options = { ...callOptionsOf(request, model.settings, wanted.priority), truncate: wanted.truncate };

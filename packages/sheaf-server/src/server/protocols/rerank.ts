@@ -18,7 +18,7 @@ import {
   trueOrFalse,
 } from "./fields.ts";
 import { rankTexts, textsToRank, type TextsToRank } from "./rank-texts.ts";
-import { limitOf, tokenLimit, truncation, warnings } from "./truncation.ts";
+import { limitOf, promptTokens, tokenLimit, truncation, warnings } from "./truncation.ts";
 
 type Path = "/rerank" | "/v1/rerank" | "/v2/rerank";
 
@@ -61,6 +61,12 @@ const documentsBody = (returnDocuments: boolean) =>
     top_n: topN,
     return_documents: field(trueOrFalse, "Return each document with its score.", returnDocuments),
     max_tokens_per_doc: field(tokenLimit, "Must be at least the number of tokens to which the model truncates texts."),
+    max_tokens_per_query: field(
+      tokenLimit,
+      "Must be at least the number of tokens to which the model truncates texts.",
+    ),
+    truncate_prompt_tokens: field(promptTokens, "vLLM's limit of a query and its document; -1 is the model's own."),
+    truncation_side: truncation.truncation_direction,
     priority,
     // A document is one chunk here.
     ...ignored("max_chunks_per_doc", "user"),
@@ -105,7 +111,7 @@ function readTexts(body: unknown): RankedTexts {
 }
 
 function readDocuments(body: unknown, path: Path): RankedDocuments {
-  const { query, documents, model, top_n, return_documents, max_tokens_per_doc, priority } = documentsBodies[path].read(
+  const { query, documents, model, top_n, return_documents, priority, ...limits } = documentsBodies[path].read(
     body,
     "",
   );
@@ -118,7 +124,9 @@ function readDocuments(body: unknown, path: Path): RankedDocuments {
     pathOf: (i) => (isObject(documents[i]) ? `documents[${i}].text` : `documents[${i}]`),
     mostRanks: mostRanksOf(top_n),
     returnDocuments: return_documents,
-    tokenLimit: limitOf(max_tokens_per_doc, "max_tokens_per_doc"),
+    tokenLimits: (["max_tokens_per_doc", "max_tokens_per_query", "truncate_prompt_tokens"] as const).map((field) =>
+      limitOf(limits[field], field),
+    ),
     priority,
   };
 }

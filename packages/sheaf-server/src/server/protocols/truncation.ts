@@ -84,6 +84,12 @@ export const tokenLimit: Kind<number> = integerFrom(1, ({ all }) =>
   Type.Integer({ minimum: Math.max(1, ...all.map(({ definition: { input } }) => mostTokens(input) ?? 1)) }),
 );
 
+/** vLLM's way to name such a limit. */
+export const promptTokens: Kind<number | undefined> = {
+  read: (value, path) => (value === -1 ? undefined : tokenLimit.read(value, path)),
+  schema: (models) => Type.Union([Type.Integer({ enum: [-1] }), tokenLimit.schema(models)]),
+};
+
 const mostTokens = (input: ModelInput): number | undefined => ("maxTokens" in input ? input.maxTokens : undefined);
 
 /** A caller's limit in tokens. */

@@ -84,4 +84,13 @@ test("max_tokens_per_doc may not be less than where the model cuts texts: it wou
   assert.equal((await post("/v2/rerank", { ...body, max_tokens_per_doc: null })).status, 200);
   const { status, json } = await post("/v2/rerank", { ...body, max_tokens_per_doc: 127 });
   assert.deepEqual([status, json.error.param], [422, "max_tokens_per_doc"]);
+  // vLLM's other limits: obeyed or refused by name, and never passed over.
+  const limited = async (fields: object): Promise<unknown> => {
+    const { status, json } = await post("/v1/rerank", { query: "a", documents: ["a"], ...fields });
+    return status === 200 ? status : json.error.param;
+  };
+  assert.equal(await limited({ max_tokens_per_query: 128, truncate_prompt_tokens: -1, truncation_side: "right" }), 200);
+  for (const field of ["max_tokens_per_query", "truncate_prompt_tokens"])
+    assert.equal(await limited({ [field]: 127 }), field);
+  assert.equal(await limited({ truncation_side: "left" }), "truncation_side");
 });

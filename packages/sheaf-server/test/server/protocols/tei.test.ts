@@ -77,7 +77,24 @@ test("/predict gives pairs of texts to a model that takes pairs, and to no other
     run: (items: { query: string; text: string }[]) =>
       items.map(({ query, text }) => ({ scores: Float32Array.of(query.length, text.length) })),
   };
-  const { post } = await serving(t, [judgingTexts, pairs]);
+  const both = {
+    ...judgingTexts,
+    name: "both",
+    input: { kind: "text", takesPairs: true } as const,
+    run: (items: (string | { query: string; text: string })[]) =>
+      items.map((item) => ({
+        scores: typeof item === "string" ? Float32Array.of(item.length, 0) : Float32Array.of(0, item.text.length),
+      })),
+  };
+  const { post } = await serving(t, [judgingTexts, pairs, both]);
+  const mixed = await post("/predict", { inputs: [["ab"], ["a", "bcd"]], model: "both" });
+  assert.deepEqual(
+    [mixed.json[0][0], mixed.json[1][0]],
+    [
+      { score: 2, label: "short" },
+      { score: 3, label: "long" },
+    ],
+  );
   const { json } = await post("/predict", { inputs: ["ab", "c"], model: "entails" });
   assert.deepEqual(json, [
     { score: 2, label: "short" },

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
+import type { ModelInput, ModelOutput } from "../../../runners/contract/model-spec.ts";
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import { errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
-import { textSchema } from "../../codec/inputs.ts";
+import { takesPairs, textSchema } from "../../codec/inputs.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
@@ -60,17 +60,17 @@ function readPredict(body: unknown): TextsToPredict {
 
 /** A text, a pair `[text, text]`, or a list of `[text]` and `[text, text]`. */
 function inputsSchema({ all, settings }: Models): Schema {
-  const takesPairs = all
-    .filter(({ definition }) => classifies(definition))
-    .map(({ definition }) => definition.input.kind === "text-pair");
-  const lengths = { minItems: takesPairs.includes(false) ? 1 : 2, maxItems: takesPairs.includes(true) ? 2 : 1 };
+  const inputs = all.filter(({ definition }) => classifies(definition)).map(({ definition }) => definition.input);
+  const lengths = { minItems: inputs.some(takesOne) ? 1 : 2, maxItems: inputs.some(takesPairs) ? 2 : 1 };
   const sequence = Type.Array(textSchema(settings), {
-    ...(takesPairs.length === 0 ? { minItems: 1, maxItems: 2 } : lengths),
+    ...(inputs.length === 0 ? { minItems: 1, maxItems: 2 } : lengths),
     description: "A text, or a pair of texts.",
   });
   const several = Type.Array(sequence, { minItems: 1, maxItems: settings.maxInputs });
   return Type.Union([textSchema(settings), sequence, several]);
 }
+
+const takesOne = ({ kind }: ModelInput): boolean => kind === "text";
 
 type Inputs = Pick<TextsToPredict, "sequences" | "pathOf" | "isSingle">;
 
@@ -131,13 +131,14 @@ function readItems({ sequences, pathOf }: TextsToPredict, model: ServedModel): u
   }
   const { maxInputs } = settings;
   if (sequences.length > maxInputs) throw invalid("inputs", `a list of at most ${maxInputs} (MAX_INPUTS)`, sequences);
-  const takesPairs = definition.input.kind === "text-pair";
+  const { input } = definition;
   return sequences.map((sequence, index) => {
     const [text, pair] = sequence;
     const path = pathOf(index);
-    if ((sequence.length === 2) !== takesPairs)
-      throw invalid(path, takesPairs ? `a pair of texts for ${name}` : `one text for ${name}`, sequence);
-    return takesPairs ? model.parse({ query: text, text: pair }, path) : model.parse(text, path);
+    const isPair = sequence.length === 2;
+    if (!(isPair ? takesPairs(input) : takesOne(input)))
+      throw invalid(path, isPair ? `one text for ${name}` : `a pair of texts for ${name}`, sequence);
+    return isPair ? model.parse({ query: text, text: pair }, path) : model.parse(text, path);
   });
 }
 
