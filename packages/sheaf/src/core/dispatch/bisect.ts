@@ -1,15 +1,14 @@
 import { propertyOf } from "../../shared/describe.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
-import { BaseRunHandle } from "../contract/base-run-handle.ts";
+import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Settings } from "../contract/settings.ts";
 import { type Entry, weightsOf } from "../queue/entry.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import { newAbortController, warnOnce } from "../runtime/runtime.ts";
-import type { BatchRun, Dispatcher } from "./dispatcher.ts";
-import type { Run, RunFacts } from "./run.ts";
-import type { RunTimeouts, Timed } from "./run-timeouts.ts";
+import { warnOnce } from "../runtime/runtime.ts";
+import type { BatchRun, Run, RunFacts } from "./run.ts";
+import { type RunTimeouts, TimedRun } from "./run-timeouts.ts";
 
 /** A part of a failed batch. */
 interface Part {
@@ -42,7 +41,7 @@ class Search<In, Out> {
   /** Items that failed alone, and their errors. */
   readonly #found: { readonly index: number; readonly error: unknown }[] = [];
   /** Runs that were given up. */
-  readonly #hung: Timed[] = [];
+  readonly #hung: TimedRun[] = [];
   #error: unknown;
   #runsLeft: number;
   #lossesLeft: number;
@@ -66,13 +65,13 @@ class Search<In, Out> {
     else this.#split(all, error);
   }
 
-  async find(hung: Timed | undefined): Promise<void> {
+  async find(hung: TimedRun | undefined): Promise<void> {
     if (hung !== undefined) this.#hung.push(hung);
     for (let part = this.#parts.pop(); part !== undefined; part = this.#parts.pop()) {
       const alive = this.#alive(part.indices);
       if (alive.length === 0) continue;
       if (this.#runsLeft <= 0 || this.#lossesLeft <= 0) {
-        this.#how.restFailed(this.#run, this.#error);
+        this.#how.runs.restFailed(this.#run, this.#error);
         break;
       }
       if (this.#isLost && part.division?.open === 1 && alive.length > 1) this.#divide(alive);
@@ -84,13 +83,15 @@ class Search<In, Out> {
 
   /** Callers that have left are not worth a run, unless what they left would hang another one. */
   #alive(indices: readonly number[]): readonly number[] {
-    return this.#run.outlivesCallers ? indices : indices.filter((index) => !this.#how.hasLeft(this.#run, index));
+    return this.#run.outlivesCallers
+      ? indices
+      : indices.filter((index) => !this.#how.calls.leftBehind(this.#run.batch.entries[index]!));
   }
 
   /** Returns false where the search is over. */
   async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
-    await this.#how.takeTurn(run, this.#isLost);
+    if (!this.#isApart) await this.#how.runs.takeTurn(run);
     // Read the clock before checking who is left: a caller's clock may abort calls.
     const nowMs = this.#how.settings.clock.now();
     const alive = this.#alive(waiting);
@@ -104,13 +105,20 @@ class Search<In, Out> {
     if ("results" in outcome) {
       this.#hasPassed = true;
       if (part.division !== undefined) part.division.open--;
-      alive.forEach((index, position) => this.#how.ended(run, index, outcome.results[position]));
+      alive.forEach((index, position) => {
+        const result = outcome.results[position];
+        run.itemEnded(result);
+        this.#how.calls.settle(run.batch, run.batch.entries[index]!, result);
+      });
       return true;
     }
     const { error, givenUp } = outcome;
     if (givenUp !== undefined) this.#hung.push(givenUp);
-    if (this.#how.isPutBack(run, error)) return false;
-    this.#how.tried(error);
+    this.#how.runs.failed(error);
+    if (run.isPutBack) {
+      this.#how.runs.putBack(run, error);
+      return false;
+    }
     if (isLoss(error)) this.#lost(error);
     if (!this.#how.mayBisect(error)) {
       for (const index of alive) this.#how.failed(run, index, error);
@@ -120,7 +128,7 @@ class Search<In, Out> {
     if (limitMs !== undefined && isLoss(error) === "hung" && this.#isApart && alive.length === 1) this.#tryLast(part);
     else this.#split({ ...part, indices: alive }, error);
     if (!this.#isOfRun) return true;
-    this.#how.restFailed(run, this.#error);
+    this.#how.runs.restFailed(run, this.#error);
     return false;
   }
 
@@ -183,8 +191,9 @@ class Search<In, Out> {
   #tell(): void {
     if (!this.#hasPassed && !(this.#isLost && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
-    if (this.#hasPassed || this.#isApart) this.#how.blamed(this.#hung);
-    for (const { index, error } of this.#found) this.#how.found(this.#run.batch.entries[index]!.item, error);
+    if (this.#hasPassed || this.#isApart) this.#how.timeouts?.blamed(this.#hung);
+    for (const { index, error } of this.#found)
+      this.#how.executor?.found?.(this.#run.batch.entries[index]!.item, error);
   }
 }
 
@@ -201,55 +210,16 @@ function isAlike(a: unknown, b: unknown): boolean {
 }
 
 /** A run of some items of a failed batch. It is given up alone, where it takes too long. */
-class PartRun<In> extends BaseRunHandle implements Timed {
-  abandoned = false;
-  timer: Timed["timer"];
-  stopTimer: Timed["stopTimer"];
-  stillRuns: Promise<unknown> | undefined;
+class PartRun<In> extends TimedRun {
   readonly #run: Run<In>;
-  readonly #listeners: Set<(reason: unknown) => void> = new Set();
-  #controller: ReturnType<typeof newAbortController> | undefined;
 
   constructor(run: Run<In>, indices: readonly number[], isApart: boolean) {
     super(run.batchId, indices.length);
     this.#run = run;
     this.isPartOf(run, indices);
     this.isApart = isApart;
-  }
-
-  override get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = (this.#controller = newAbortController());
-      if (this.#run.aborted !== undefined) controller.abort(this.#run.aborted.reason);
-      else this.onAborted((reason) => controller.abort(reason));
-    }
-    return this.#controller.signal;
-  }
-
-  override onAborted(listener: (reason: unknown) => void): () => void {
-    this.#listeners.add(listener);
-    const leave = super.onAborted(listener);
-    return () => {
-      this.#listeners.delete(listener);
-      leave();
-    };
-  }
-
-  override started(): void {
-    super.started();
-    this.timer?.start();
-  }
-
-  override stopped(): void {
-    this.timer?.stop();
-  }
-
-  override runsUntil(ended: Promise<unknown>): void {
-    this.stillRuns = ended;
-  }
-
-  override deliver(index: number, result: unknown): boolean {
-    return !this.abandoned && super.deliver(index, result);
+    this.aborted = run.aborted;
+    run.onAborted((reason) => this.abort(reason));
   }
 
   /** Once given up, it must not put back the parts that run after it. */
@@ -257,31 +227,52 @@ class PartRun<In> extends BaseRunHandle implements Timed {
     if (!this.abandoned) super.putBack();
   }
 
-  givenUp(reason: unknown): void {
-    this.abandoned = true;
+  override givenUp(reason: unknown): void {
+    super.givenUp(reason);
     this.#run.partLeft(1);
-    for (const listener of this.#listeners) listener(reason);
+    this.abort(reason);
   }
 
-  endedLate(): void {
+  override endedLate(): void {
     this.#run.partLeft(-1);
   }
 }
 
 type Outcome =
-  { readonly results: ArrayLike<unknown> } | { readonly error: unknown; readonly givenUp: Timed | undefined };
+  { readonly results: ArrayLike<unknown> } | { readonly error: unknown; readonly givenUp: TimedRun | undefined };
+
+/** What a search needs of the dispatcher. */
+interface Runs<In> {
+  /** Resolves when the batch has a slot for a part of it. */
+  takeTurn(run: Run<In>): Promise<void>;
+  endTurn(run: Run<In>, nowMs: number): void;
+  attempt(
+    run: Run<In>,
+    handle: TimedRun,
+    entries: readonly Entry<In>[],
+    batchRun: BatchRun<In>,
+    limitMs: number | undefined,
+  ): Promise<unknown>;
+  inOrder(results: unknown, entries: readonly Entry<In>[], handle: BaseRunHandle): ArrayLike<unknown>;
+  together(nowMs: number): number;
+  meanInFlight(startedAtMs: number, msBefore: number, nowMs: number): number;
+  ranAgain(items: number, weight: number, bulkRate: number, nowMs: number): void;
+  /** A part of a batch passed. */
+  learn(part: RunFacts, nowMs: number): void;
+  failed(error: unknown): void;
+  restFailed(run: Run<In>, error: unknown): void;
+  putBack(run: Run<In>, error: unknown): void;
+}
 
 /** Takes the failed batches of a dispatcher apart. */
 export class Bisector<In, Out> {
   readonly settings: Settings<In, Out>;
-  /** Whether the executor runs parts apart from other batches, in no slot. */
-  readonly runsApart: boolean;
+  readonly runs: Runs<In>;
+  readonly calls: Settlement<In>;
+  readonly timeouts: RunTimeouts | undefined;
+  readonly executor: Pick<Executor<In, Out>, "found" | "runsApart"> | undefined;
   readonly #run: BatchRun<In>;
-  readonly #executor: Pick<Executor<In, Out>, "found"> | undefined;
-  readonly #calls: Settlement<In>;
-  readonly #dispatcher: Dispatcher<In, Out>;
   readonly #cost: Pick<CostModel, "at">;
-  readonly #timeouts: RunTimeouts | undefined;
   readonly #warn = warnOnce();
 
   constructor(
@@ -289,18 +280,22 @@ export class Bisector<In, Out> {
     executor: Pick<Executor<In, Out>, "runsApart" | "found"> | undefined,
     settings: Settings<In, Out>,
     calls: Settlement<In>,
-    dispatcher: Dispatcher<In, Out>,
+    runs: Runs<In>,
     cost: Pick<CostModel, "at">,
     timeouts: RunTimeouts | undefined,
   ) {
     this.#run = run;
-    this.#executor = executor;
-    this.runsApart = executor?.runsApart === true;
+    this.executor = executor;
     this.settings = settings;
-    this.#calls = calls;
-    this.#dispatcher = dispatcher;
+    this.calls = calls;
+    this.runs = runs;
     this.#cost = cost;
-    this.#timeouts = timeouts;
+    this.timeouts = timeouts;
+  }
+
+  /** Whether the executor runs parts apart from other batches, in no slot. */
+  get runsApart(): boolean {
+    return this.executor?.runsApart === true;
   }
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
@@ -312,15 +307,10 @@ export class Bisector<In, Out> {
   }
 
   /** `hung`: the run that never ended, of which `run` runs the items again. */
-  async bisect(run: Run<In>, error: unknown, hung: Timed | undefined): Promise<void> {
+  async bisect(run: Run<In>, error: unknown, hung: TimedRun | undefined): Promise<void> {
     run.runMs = undefined; // the one of the whole batch, which failed
     if (hung === undefined) run.end();
     await new Search(run, error, this).find(hung);
-  }
-
-  ended(run: Run<In>, index: number, result: unknown): void {
-    run.itemEnded(result);
-    this.#calls.settle(run.batch, run.batch.entries[index]!, result);
   }
 
   /** The error of an item that failed alone. */
@@ -333,44 +323,11 @@ export class Bisector<In, Out> {
 
   failed(run: Run<In>, index: number, error: unknown): void {
     run.failedItems++;
-    this.#calls.settle(run.batch, run.batch.entries[index]!, error, undefined, "error");
-  }
-
-  /** Whether the callers of an item have left. */
-  hasLeft(run: Run<In>, index: number): boolean {
-    return this.#calls.leftBehind(run.batch.entries[index]!);
-  }
-
-  restFailed(run: Run<In>, error: unknown): void {
-    this.#dispatcher.restFailed(run, error);
-  }
-
-  tried(error: unknown): void {
-    this.#dispatcher.failed(error);
-  }
-
-  isPutBack(run: Run<In>, error: unknown): boolean {
-    if (!run.isPutBack) return false;
-    this.#dispatcher.failed(error);
-    this.#dispatcher.putBack(run, error);
-    return true;
-  }
-
-  blamed(hung: readonly Timed[]): void {
-    this.#timeouts?.blamed(hung);
-  }
-
-  found(item: In, error: unknown): void {
-    this.#executor?.found?.(item, error);
-  }
-
-  /** Resolves once there is a slot for a part of the batch, where it needs one. */
-  async takeTurn(run: Run<In>, isApart: boolean): Promise<void> {
-    if (!(isApart && this.runsApart)) await this.#dispatcher.takeTurn(run);
+    this.calls.settle(run.batch, run.batch.entries[index]!, error, undefined, "error");
   }
 
   endTurn(run: Run<In>, isApart: boolean): void {
-    if (!(isApart && this.runsApart)) this.#dispatcher.endTurn(run, this.settings.clock.now());
+    if (!(isApart && this.runsApart)) this.runs.endTurn(run, this.settings.clock.now());
   }
 
   /** Runs some of the items again, by their indices, in the turn that the batch has taken, and ends it. */
@@ -381,23 +338,22 @@ export class Bisector<In, Out> {
     isApart: boolean,
     limitMs: number | undefined,
   ): Promise<Outcome> {
-    const dispatcher = this.#dispatcher;
     const { batch, weight, size } = run;
     const { length } = indices;
     const { runOne } = this.settings;
     run.counted = (weight * length) / size;
     run.extraRuns++;
     run.beganAtMs = nowMs;
-    const msBefore = dispatcher.together(nowMs);
-    dispatcher.ranAgain(length, run.counted, run.bulkRate, nowMs);
+    const msBefore = this.runs.together(nowMs);
+    this.runs.ranAgain(length, run.counted, run.bulkRate, nowMs);
     if (isApart) run.attempt++;
     const isOne = length === 1 && runOne !== undefined;
     const batchRun: BatchRun<In> = isOne ? async ([item], handle) => [await runOne(item!, handle)] : this.#run;
     const entries = indices.map((index) => batch.entries[index]!);
     const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
     try {
-      const results = dispatcher.inOrder(
-        await dispatcher.attempt(run, handle, entries, batchRun, limitMs),
+      const results = this.runs.inOrder(
+        await this.runs.attempt(run, handle, entries, batchRun, limitMs),
         entries,
         handle,
       );
@@ -430,11 +386,11 @@ export class Bisector<In, Out> {
       size: entries.length,
       weights: run.batch.weights && weightsOf(entries),
       startedAtMs,
-      inFlight: this.#dispatcher.meanInFlight(startedAtMs, msBefore, nowMs),
+      inFlight: this.runs.meanInFlight(startedAtMs, msBefore, nowMs),
       runMs: handle.runMs ?? nowMs - run.beganAtMs,
       outcome: "ok",
     };
-    for (const learner of this.#dispatcher.learners) learner.learn(part, nowMs, false);
+    this.runs.learn(part, nowMs);
   }
 }
 

@@ -3,15 +3,14 @@ import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/pol
 import { Bisector, isLoss, mayBeOfItems } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Batch, Entry } from "../queue/entry.ts";
-import { eachRead, resultsInOrder, Run, type RunFacts } from "./run.ts";
+import { type BatchRun, eachRead, resultsInOrder, Run, type RunFacts, type RunReports } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
 import { putBack } from "./put-back.ts";
 import type { Throttle } from "./throttle.ts";
-import { RunTimeouts, type Timed } from "./run-timeouts.ts";
+import { RunTimeouts, type TimedRun } from "./run-timeouts.ts";
 import { SearchTurns } from "./search-turns.ts";
-import type { Scheduler } from "./scheduler.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -28,15 +27,12 @@ export interface Learner {
   stoodStill?(nowMs: number, forMs: number): void;
 }
 
-/** The batch function, or the run of an executor. */
-export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
-
 /** A batch that goes ahead as late as possible leaves this share of a run before its slot is free, and at least `leastLeadMs`. */
 const leadShare = 0.1;
 const leastLeadMs = 2;
 
 /** Runs batches, each in one slot, and passes their outcome to the callers. A failed one that is searched leaves its slot. */
-export class Dispatcher<In, Out> {
+export class Dispatcher<In, Out> implements RunReports<In> {
   /** Batches so far; the last one has this id. */
   started = 0;
   /** Items in them. */
@@ -46,12 +42,12 @@ export class Dispatcher<In, Out> {
   readonly learners: Learner[] = [];
   readonly observers: BatchObserver[] = [];
   /** Is told when a slot may be free again, and when a run begins. */
-  scheduler: Pick<Scheduler<In, Out>, "freed" | "began"> | undefined;
+  scheduler: { freed(nowMs: number): void; began(): void } | undefined;
   /** Until the executor is ready, nothing is dispatched. */
   #state: "starting" | "open" | "stopped" = "starting";
   readonly #run: BatchRun<In>;
   readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
-  readonly #turns: SearchTurns<In>;
+  readonly #turns: SearchTurns<Run<In>>;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
@@ -80,7 +76,7 @@ export class Dispatcher<In, Out> {
     this.#queue = queue;
     this.#throttle = throttle;
     this.inOrder = resultsInOrder(settings);
-    this.#turns = new SearchTurns<In>(settings);
+    this.#turns = new SearchTurns<Run<In>>(settings);
     this.#timeouts =
       settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
     this.#bisector =
@@ -167,18 +163,15 @@ export class Dispatcher<In, Out> {
 
   // What a run reports before its outcome.
 
-  /** It begins, where its executor reports that. Returns the time. */
   began(): number {
     this.scheduler?.began();
     return this.#settings.clock.now();
   }
 
-  /** Stops dispatch for `ms`, like an error with `retryAfterMs`. */
   paused(durationMs: number): void {
     this.#throttle.pause(durationMs);
   }
 
-  /** It calls its service again for `items` of its items. Returns the time. */
   retried(items: number, weight: number, bulkRate: number, isPart: boolean): number {
     const nowMs = this.#settings.clock.now();
     if (isPart) this.ranAgain(items, weight, bulkRate, nowMs);
@@ -186,12 +179,10 @@ export class Dispatcher<In, Out> {
     return nowMs;
   }
 
-  /** Adds `difference`, which may be negative, to the weight that `rateLimit` counted for the last run. */
   weighed(difference: number): void {
     this.#throttle.seat?.correct(this.#settings.clock.now(), difference);
   }
 
-  /** It answers one of its items early. */
   answered(batch: Batch<In>, index: number, result: unknown): void {
     this.#calls.settle(batch, batch.entries[index]!, result);
   }
@@ -394,13 +385,11 @@ export class Dispatcher<In, Out> {
     this.freed(nowMs);
   }
 
-  /** Of a run that has ended, perhaps after it was given up. */
   over(run: Run<In>): void {
     run.isOver = true;
     this.releaseKeys(run);
   }
 
-  /** Frees a batch's order keys when its last run has ended. */
   releaseKeys(run: Run<In>): void {
     const { isOver, elder, partsLeft, batch } = run.heir ?? run;
     if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(batch);
@@ -429,7 +418,7 @@ export class Dispatcher<In, Out> {
   /** One run of a batch or a part of it, under runTimeoutMs and `limitMs`. */
   attempt(
     run: Run<In>,
-    handle: BaseRunHandle & Timed,
+    handle: TimedRun,
     entries: readonly Entry<In>[],
     batchRun: BatchRun<In>,
     limitMs: number | undefined,
@@ -457,9 +446,13 @@ export class Dispatcher<In, Out> {
     return nowMs > startedAtMs ? (this.together(nowMs) - msBefore) / (nowMs - startedAtMs) : this.inFlight;
   }
 
+  learn(run: RunFacts, nowMs: number, hasFailed: boolean = false): void {
+    for (const learner of this.learners) learner.learn(run, nowMs, hasFailed);
+  }
+
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error?: unknown): void {
     const record = run.record(nowMs, this.meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
-    for (const learner of this.learners) learner.learn(record, nowMs, hasFailed);
+    this.learn(record, nowMs, hasFailed);
     for (const observer of this.observers) observer.observe(record, nowMs);
   }
 }

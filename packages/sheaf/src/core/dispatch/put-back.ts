@@ -1,10 +1,16 @@
-import { type Entry, Keys } from "../queue/entry.ts";
+import { type Batch, type Entry, Keys } from "../queue/entry.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Throttle } from "./throttle.ts";
-import type { Run } from "./run.ts";
 
 /** An item that comes back as often as this without a pause would run forever. */
 const maxPutBacks = 1000;
+
+/** A run that did not end. */
+interface Unrun<In> {
+  readonly batch: Batch<In>;
+  readonly batchId: number;
+  readonly group: unknown;
+}
 
 /**
  * Puts the items of a batch that did not run back to the waiting ones. A call gets the error instead, whether its item ran or
@@ -12,7 +18,7 @@ const maxPutBacks = 1000;
  * `maxPauseMs`.
  */
 export function putBack<In>(
-  run: Run<In>,
+  run: Unrun<In>,
   error: unknown,
   queue: Queue<In>,
   throttle: Throttle,
@@ -44,7 +50,7 @@ export function putBack<In>(
 /**
  * Moves the unsettled items of a batch that did not run back to the queue, each to its lane and ahead of later arrivals.
  */
-function takeBack<In>(queue: Queue<In>, { batch, group: groupKey, batchId }: Run<In>): void {
+function takeBack<In>(queue: Queue<In>, { batch, group: groupKey, batchId }: Unrun<In>): void {
   const entries = batch.entries.filter(({ settler }) => settler !== undefined);
   entries.sort((a, b) => a.terms.arrivedAtMs - b.terms.arrivedAtMs);
   const group = queue.groupOf(groupKey);

@@ -1,22 +1,78 @@
+import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import { newAbortController, warn } from "../runtime/runtime.ts";
 
 /** A run, or a part of one, that is given up when it takes too long. */
-export interface Timed {
-  readonly size: number;
-  readonly batchId: number;
-  /** Given up. */
-  readonly abandoned: boolean;
+export abstract class TimedRun extends BaseRunHandle {
+  /** Given up: its slot is free for others. */
+  abandoned = false;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
   timer: { start(): void; stop(): void } | undefined;
   /** Ends the timer of runTimeoutMs, with any executor. */
   stopTimer: (() => void) | undefined;
   /** Set where it goes on after it was settled. */
-  readonly stillRuns: Promise<unknown> | undefined;
-  givenUp(reason: unknown): void;
+  stillRuns: Promise<unknown> | undefined;
+  /** Set when its signal has aborted, or would have. */
+  aborted: { readonly reason: unknown } | undefined;
+  #controller: ReturnType<typeof newAbortController> | undefined;
+  #abortListeners: Set<(reason: unknown) => void> | undefined;
+
+  givenUp(_reason: unknown): void {
+    this.abandoned = true;
+  }
+
   /** Given up, it has ended after all. */
-  endedLate(): void;
+  abstract endedLate(): void;
+
+  /** Made when the batch function reads it: most never do. */
+  override get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = newAbortController();
+      if (this.aborted !== undefined) this.#controller.abort(this.aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  override onAborted(listener: (reason: unknown) => void): () => void {
+    const listeners = (this.#abortListeners ??= new Set()).add(listener);
+    return () => listeners.delete(listener);
+  }
+
+  abort(reason: unknown): void {
+    this.aborted ??= { reason };
+    this.#controller?.abort(reason);
+    for (const listener of this.#abortListeners ?? []) {
+      try {
+        listener(reason);
+      } catch (error) {
+        warn(`A listener of onAborted threw, in batch ${this.batchId}.`, error);
+      }
+    }
+  }
+
+  override started(): void {
+    super.started();
+    this.timer?.start();
+  }
+
+  override stopped(): void {
+    this.timer?.stop();
+  }
+
+  override runsUntil(ended: Promise<unknown>): void {
+    this.stillRuns = ended;
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    return !this.abandoned && super.deliver(index, result);
+  }
+}
+
+/** Is told what runs that were given up do. */
+interface Slots {
+  failed(error: unknown): void;
+  freed(nowMs: number): void;
 }
 
 /** Runs that never end and whose item was found, at most: they hold no slot of others. */
@@ -27,21 +83,17 @@ export class RunTimeouts {
   abandonedRuns = 0;
   readonly runTimeoutMs: number;
   /** Given up, and not ended. */
-  readonly #still: Set<Timed> = new Set();
+  readonly #still: Set<TimedRun> = new Set();
   /** Those of them for which an item was found. */
-  readonly #blamed: Set<Timed> = new Set();
+  readonly #blamed: Set<TimedRun> = new Set();
   readonly #settings: Pick<Settings<never, never>, "clock" | "name">;
-  readonly #dispatcher: Pick<Dispatcher<never, never>, "failed" | "freed">;
+  readonly #slots: Slots;
   #isClosed = false;
 
-  constructor(
-    settings: Pick<Settings<never, never>, "clock" | "name">,
-    runTimeoutMs: number,
-    dispatcher: Pick<Dispatcher<never, never>, "failed" | "freed">,
-  ) {
+  constructor(settings: Pick<Settings<never, never>, "clock" | "name">, runTimeoutMs: number, slots: Slots) {
     this.#settings = settings;
     this.runTimeoutMs = runTimeoutMs;
-    this.#dispatcher = dispatcher;
+    this.#slots = slots;
   }
 
   /** Runs that were abandoned and have not ended, without those for which an item was found. */
@@ -55,12 +107,12 @@ export class RunTimeouts {
   }
 
   /** These go on for an item that was found: they are no reason to run nothing else. */
-  blamed(runs: readonly Timed[]): void {
+  blamed(runs: readonly TimedRun[]): void {
     for (const run of runs) if (this.#still.has(run) && this.#blamed.size < mostBlamed) this.#blamed.add(run);
   }
 
   /** Rejects where it takes longer than `limitMs`. With `reportsStart` the time begins when the executor says so. */
-  attempt(run: Timed, limitMs: number, reportsStart: boolean, begin: () => Promise<unknown>): Promise<unknown> {
+  attempt(run: TimedRun, limitMs: number, reportsStart: boolean, begin: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
       const stop = (): void => cancel?.();
@@ -84,7 +136,7 @@ export class RunTimeouts {
         },
         (error: unknown) => {
           // An abandoned run, too, may report that the service wants a pause.
-          if (run.abandoned) this.#dispatcher.failed(error);
+          if (run.abandoned) this.#slots.failed(error);
           ended();
           reject(error);
         },
@@ -92,7 +144,7 @@ export class RunTimeouts {
     });
   }
 
-  #giveUp(run: Timed, limitMs: number): BatcherError {
+  #giveUp(run: TimedRun, limitMs: number): BatcherError {
     const { runTimeoutMs } = this;
     const { size, batchId } = run;
     const isPart = limitMs < runTimeoutMs;
@@ -112,16 +164,16 @@ export class RunTimeouts {
   }
 
   /** The executor can serve again; where the run itself goes on (`stillRuns`), its keys stay blocked. */
-  #endAbandoned(run: Timed): void {
+  #endAbandoned(run: TimedRun): void {
     const { stillRuns } = run;
     this.#still.delete(run);
     this.#blamed.delete(run);
     const release = (): void => {
       run.endedLate();
-      this.#dispatcher.freed(this.#settings.clock.now());
+      this.#slots.freed(this.#settings.clock.now());
     };
     if (stillRuns === undefined) return release();
     stillRuns.then(release, release);
-    this.#dispatcher.freed(this.#settings.clock.now());
+    this.#slots.freed(this.#settings.clock.now());
   }
 }

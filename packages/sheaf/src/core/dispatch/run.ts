@@ -1,24 +1,39 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { Batch, Entry } from "../queue/entry.ts";
-import type { Dispatcher } from "./dispatcher.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { BaseRunHandle } from "../contract/base-run-handle.ts";
-import { newAbortController, warn, warnOnce } from "../runtime/runtime.ts";
+import type { BaseRunHandle } from "../contract/base-run-handle.ts";
+import { warnOnce } from "../runtime/runtime.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { describe, isPromiseLike } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
-import type { Timed } from "./run-timeouts.ts";
+import { TimedRun } from "./run-timeouts.ts";
 
-type RunReports<In> = Pick<
-  Dispatcher<In, never>,
-  "began" | "paused" | "retried" | "weighed" | "answered" | "over" | "releaseKeys"
->;
+/** What a run reports before its outcome. */
+export interface RunReports<In> {
+  /** It begins, where its executor reports that. Returns the time. */
+  began(): number;
+  /** Stops dispatch for `ms`, like an error with `retryAfterMs`. */
+  paused(durationMs: number): void;
+  /** It calls its service again for `items` of its items. Returns the time. */
+  retried(items: number, weight: number, bulkRate: number, isPart: boolean): number;
+  /** Adds `difference`, which may be negative, to the weight that `rateLimit` counted for the last run. */
+  weighed(difference: number): void;
+  /** It answers one of its items early. */
+  answered(batch: Batch<In>, index: number, result: unknown): void;
+  /** It has ended, perhaps after it was given up. */
+  over(run: Run<In>): void;
+  /** Frees a batch's order keys when its last run has ended. */
+  releaseKeys(run: Run<In>): void;
+}
+
+/** The batch function, or the run of an executor. */
+export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
 
 /** What is learned from a run. */
 export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
 
 /** One batch in flight. */
-export class Run<In> extends BaseRunHandle implements Timed {
+export class Run<In> extends TimedRun {
   readonly weight: number;
   readonly batch: Batch<In>;
   readonly reason: DispatchReason;
@@ -34,8 +49,7 @@ export class Run<In> extends BaseRunHandle implements Timed {
   /** Its index among the runs in flight; -1 for one that has no slot. */
   place = -1;
   heldAtMs = 0;
-  /** Past runTimeoutMs: its slot is free for others. Its callers have their error, or `heir` runs their items again. */
-  abandoned = false;
+  /** Once it is given up, its callers have their error, or `heir` runs their items again. */
   heir: Run<In> | undefined;
   /** The run that it is the heir of. */
   elder: Run<In> | undefined;
@@ -58,16 +72,9 @@ export class Run<In> extends BaseRunHandle implements Timed {
   searchWaitMs = 0;
   /** The weight that `rateLimit` counted for the part of it that runs now. */
   counted: number;
-  timer: Timed["timer"];
-  stopTimer: Timed["stopTimer"];
-  stillRuns: Promise<unknown> | undefined;
   /** Called when it ends, aborts or is abandoned. */
   whenOver: (() => void) | undefined;
-  /** Set when its signal has aborted, or would have. */
-  aborted: { readonly reason: unknown } | undefined;
   readonly #dispatcher: RunReports<In>;
-  #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined;
-  #onAborted: Set<(reason: unknown) => void> | undefined;
 
   constructor(
     batchId: number,
@@ -113,24 +120,11 @@ export class Run<In> extends BaseRunHandle implements Timed {
   override started(): void {
     this.hasBegun = true;
     this.beganAtMs = this.#dispatcher.began();
-    this.timer?.start();
-  }
-
-  override stopped(): void {
-    this.timer?.stop();
-  }
-
-  override runsUntil(ended: Promise<unknown>): void {
-    this.stillRuns = ended;
-  }
-
-  override onAborted(listener: (reason: unknown) => void): () => void {
-    const listeners = (this.#onAborted ??= new Set()).add(listener);
-    return () => listeners.delete(listener);
+    super.started();
   }
 
   override deliver(index: number, result: unknown): boolean {
-    if (this.abandoned || !super.deliver(index, result)) return false;
+    if (!super.deliver(index, result)) return false;
     this.itemEnded(result);
     this.#dispatcher.answered(this.batch, index, result);
     return true;
@@ -183,17 +177,8 @@ export class Run<In> extends BaseRunHandle implements Timed {
     };
   }
 
-  /** Made when the batch function reads it: most never do. */
-  override get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = newAbortController();
-      if (this.aborted !== undefined) this.#controller.abort(this.aborted.reason);
-    }
-    return this.#controller.signal;
-  }
-
-  givenUp(reason: unknown): void {
-    this.abandoned = true;
+  override givenUp(reason: unknown): void {
+    super.givenUp(reason);
     // It cannot be joined: an equal item starts a run of its own.
     for (const entry of this.batch.entries) entry.keys?.equal?.leave(entry);
     this.abort(reason);
@@ -213,16 +198,8 @@ export class Run<In> extends BaseRunHandle implements Timed {
     if (!this.outlivesCallers) this.abort(new BatcherError("CLOSED", "Every caller of the batch has left."));
   }
 
-  abort(reason: unknown): void {
-    this.aborted ??= { reason };
-    this.#controller?.abort(reason);
-    for (const listener of this.#onAborted ?? []) {
-      try {
-        listener(reason);
-      } catch (error) {
-        warn(`A listener of onAborted threw, in batch ${this.batchId}.`, error);
-      }
-    }
+  override abort(reason: unknown): void {
+    super.abort(reason);
     this.whenOver?.();
   }
 }

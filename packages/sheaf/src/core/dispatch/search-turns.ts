@@ -1,5 +1,4 @@
 import type { Clock } from "../runtime/runtime.ts";
-import type { Run } from "./run.ts";
 
 /** Of the run time while others wait, the search for the items to blame gets one part in five. */
 const othersToOne = 4;
@@ -15,10 +14,10 @@ interface Slots {
  * The turns of failed batches whose items are searched: each has left its slot, and gets one for each of its parts when nobody
  * else wants it, or when the search has had less than its share.
  */
-export class SearchTurns<In> {
+export class SearchTurns<Run> {
   readonly #settings: Slots;
-  readonly #searched: Set<Run<In>> = new Set();
-  readonly #waiting: { readonly run: Run<In>; readonly begin: () => void }[] = [];
+  readonly #searched: Set<Run> = new Set();
+  readonly #waiting: { readonly run: Run; readonly begin: () => void }[] = [];
   /** Until then the others go first. */
   #othersUntilMs = -Infinity;
 
@@ -27,7 +26,7 @@ export class SearchTurns<In> {
   }
 
   /** The batches that are searched without a slot of their own. */
-  get runs(): Iterable<Run<In>> {
+  get runs(): Iterable<Run> {
     return this.#searched;
   }
 
@@ -42,27 +41,27 @@ export class SearchTurns<In> {
   }
 
   /** Whether a failed batch may leave its slot: not beyond a number of them. */
-  admits(run: Run<In>): boolean {
+  admits(run: Run): boolean {
     if (this.#searched.size >= this.#settings.slots.limit + spareSearches) return false;
     this.#searched.add(run);
     return true;
   }
 
-  has(run: Run<In>): boolean {
+  has(run: Run): boolean {
     return this.#searched.has(run);
   }
 
-  leave(run: Run<In>): void {
+  leave(run: Run): void {
     this.#searched.delete(run);
   }
 
   /** Resolves when it has a slot. */
-  wait(run: Run<In>): Promise<void> {
+  wait(run: Run): Promise<void> {
     return new Promise((begin) => this.#waiting.push({ run, begin }));
   }
 
   /** The next one, which has a slot from now on. */
-  next(): Run<In> {
+  next(): Run {
     const { run, begin } = this.#waiting.shift()!;
     begin();
     return run;
