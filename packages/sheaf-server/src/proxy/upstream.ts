@@ -1,4 +1,4 @@
-import { isHang, retryAfterMsOf } from "sheaf/internal/openai";
+import { isHang, replyText, retryAfterMsOf, statusIn, TooLarge } from "sheaf/internal/openai";
 import { Problem } from "../problems/problem.ts";
 
 /** Headers of a request to the upstream, names in small letters. Holds keys: never logged. */
@@ -74,15 +74,18 @@ export async function post(
     const sent = { ...headers, "content-type": "application/json" };
     const response = await fetch(url, { method: "POST", headers: sent, body, signal, redirect: "manual" });
     const isRefusal = response.status >= 400;
-    const text = await textOf(response.body, isRefusal ? longestRefusalBytes : maxReplyBytes);
-    if (text !== undefined) return replyOf(response, text);
-    if (isRefusal) return longRefusal(response);
+    const most = isRefusal ? longestRefusalBytes : maxReplyBytes;
+    const text = await replyText(response, most, false).catch((error: unknown) => {
+      if (!(error instanceof TooLarge)) throw error;
+      if (isRefusal) return undefined;
+      const limit = `${maxReplyBytes} bytes (MAX_REPLY_BYTES)`;
+      throw new Problem("UPSTREAM_ERROR", `The upstream's reply is larger than ${limit}; request less at a time.`);
+    });
+    return text === undefined ? longRefusal(response) : replyOf(response, text);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     throw error instanceof Problem ? error : unreachable(error);
   }
-  const limit = `${maxReplyBytes} bytes (MAX_REPLY_BYTES)`;
-  throw new Problem("UPSTREAM_ERROR", `The upstream's reply is larger than ${limit}; request less at a time.`);
 }
 
 function replyOf({ status, headers }: Response, text: string): UpstreamReply {
@@ -98,21 +101,6 @@ function longRefusal({ status, headers }: Response): UpstreamReply {
   return { status, contentType: "application/json", headers, text: JSON.stringify({ error }) };
 }
 
-/** The text of a body; undefined as soon as more than `maxBytes` came, and then the rest is not read. */
-async function textOf(body: Response["body"], maxBytes: number): Promise<string | undefined> {
-  if (body === null) return "";
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  // To leave the loop cancels the stream.
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
-    bytes += chunk.byteLength;
-    if (bytes > maxBytes) return undefined;
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
-}
-
 /**
  * The reply's JSON. @throws {UpstreamError} for a refusal; {Problem} `UPSTREAM_ERROR` for anything that is not an
  * answer.
@@ -126,12 +114,6 @@ export function jsonOfReply(reply: UpstreamReply): unknown {
   if (data === undefined && error !== undefined && error !== null)
     throw new UpstreamError({ ...reply, status: statusIn(error) });
   return json;
-}
-
-/** Of an error inside a reply; 502 where it names none. */
-function statusIn(error: unknown): number {
-  const { status, code } = error as { readonly status?: unknown; readonly code?: unknown };
-  return [status, code].map(Number).find((number) => Number.isInteger(number) && number >= 400 && number <= 599) ?? 502;
 }
 
 /** Says the code of the socket and nothing of the request. */

@@ -13,7 +13,7 @@ import {
 } from "../../index.ts";
 import { withRetries } from "../shared/retries.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
-import { boundedText, NotUtf8, TooLarge, webSource } from "../shared/bounded-text.ts";
+import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
@@ -215,18 +215,8 @@ async function exchange(
     const response = await send(target, request);
     return { response, text: await replyText(response, maxReply) };
   } catch (error) {
-    throw connectionErrorOf(target, error);
-  }
-}
-
-async function replyText(response: Response, maxBytes: number): Promise<string> {
-  const source = webSource(response.body);
-  try {
-    return await boundedText(source, maxBytes);
-  } catch (error) {
-    await source.cancel(error).catch(() => undefined);
     if (error instanceof NotUtf8) throw new HttpError(502, "BAD_REPLY", "The endpoint's reply is not UTF-8.");
-    if (!(error instanceof TooLarge)) throw error;
-    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxBytes} bytes (maxReplyBytes).`);
+    if (!(error instanceof TooLarge)) throw connectionErrorOf(target, error);
+    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxReply} bytes (maxReplyBytes).`);
   }
 }

@@ -27,7 +27,7 @@ export const httpStatusOf: Readonly<Record<ErrorCode, number>> = {
 };
 
 /** An estimate for clients: whole milliseconds, 10 ms to a minute. */
-export const boundedWaitMs = (ms: number): number => Math.min(60_000, Math.max(10, Math.ceil(ms)));
+const boundedWaitMs = (ms: number): number => Math.min(60_000, Math.max(10, Math.ceil(ms)));
 
 /**
  * The default of `errorOf`: a `BatcherError` by its code; any other error by its `status` or `statusCode`, with its own

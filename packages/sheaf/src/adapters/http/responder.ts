@@ -1,5 +1,5 @@
 import { BatcherError, type Batcher } from "../../index.ts";
-import { boundedWaitMs, type ItemError, itemErrorOf } from "./item-error.ts";
+import { type ItemError, itemErrorOf } from "./item-error.ts";
 import { RequestError, replyOf, type Reply } from "./request-error.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
 import { complaintOn } from "./sound-item.ts";
@@ -23,18 +23,16 @@ export function responder<In, Out>(batcher: Batcher<In, Out>, settings: Responde
   return async (request) => {
     try {
       const results = await settleAll(batcher, await readRequest(request, settings), request.signal, settings);
-      return request.signal.aborted
-        ? undefined
-        : replyTo(
-            results,
-            onceOnly(() => waitEstimateMs(batcher)),
-          );
+      return request.signal.aborted ? undefined : replyTo(results);
     } catch (error) {
       if (request.signal.aborted) return undefined;
       return replyOf(error instanceof RequestError ? error : new RequestError(500, "INTERNAL", "The endpoint failed."));
     }
   };
 }
+
+/** The wait after a refusal that names none; one of a full queue does as soon as its drain is known. */
+const unknownWaitMs = 1000;
 
 type ItemResult = { readonly json: string } | { readonly error: ItemError };
 
@@ -67,11 +65,11 @@ function settleAll<In, Out>(
   return Promise.all(items.map(settleOne));
 }
 
-function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
+function replyTo(results: readonly ItemResult[]): Reply {
   const refusal = refusalOf(results);
   if (refusal !== undefined) {
     const { status, code, message, retry_after_ms: asked } = refusal;
-    const retryAfterMs = Math.ceil(asked ?? waitMs());
+    const retryAfterMs = Math.ceil(asked ?? unknownWaitMs);
     return replyOf(
       new RequestError(status, code, message, {
         "retry-after": String(Math.ceil(retryAfterMs / 1000)),
@@ -82,7 +80,7 @@ function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
   const parts = results.map((each) => {
     if ("json" in each) return `{"status":200,"value":${each.json}}`;
     const { status, code, message, retry_after_ms: asked } = each.error;
-    const retryAfterMs = asked ?? (status === 429 ? waitMs() : undefined);
+    const retryAfterMs = asked ?? (status === 429 ? unknownWaitMs : undefined);
     return JSON.stringify({ status, error: { code, message, retry_after_ms: retryAfterMs } });
   });
   return {
@@ -103,17 +101,4 @@ function refusalOf(results: readonly ItemResult[]): ItemError | undefined {
     if (refusal === undefined || isLonger) refusal = error;
   }
   return refusal;
-}
-
-function onceOnly(compute: () => number): () => number {
-  let value: number | undefined;
-  return () => (value ??= compute());
-}
-
-/** Until the items that wait now have left, 10 ms to a minute; a second before anything is known. */
-function waitEstimateMs<In, Out>(batcher: Batcher<In, Out>): number {
-  const { queued, inFlight, meanBatchSize, runMs } = batcher.stats();
-  if (runMs.p50 === 0 || meanBatchSize === 0) return 1000;
-  const batches = queued / meanBatchSize / Math.max(1, inFlight);
-  return boundedWaitMs(batches * runMs.p50);
 }

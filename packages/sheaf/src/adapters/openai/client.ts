@@ -1,6 +1,6 @@
 import { checkFunction, checkNames, checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { boundedText, NotUtf8, TooLarge, webSource } from "../shared/bounded-text.ts";
+import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
 
 /** A text, or a text as token ids. */
 export type EmbeddingInput = string | readonly number[];
@@ -99,10 +99,8 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
         // A redirect that is followed takes keys to another address.
         const init = { method: "POST", headers: sent, body: JSON.stringify(body), signal, redirect: "manual" } as const;
         const replied = fetch(url, init).then(async (response) => {
-          const source = webSource(response.body);
-          const text = await boundedText(source, mostReplyBytes(body)).catch((error: unknown) => {
+          const text = await replyText(response, mostReplyBytes(body)).catch((error: unknown) => {
             if (!(error instanceof TooLarge || error instanceof NotUtf8)) throw error;
-            source.cancel().catch(() => undefined);
             throw new Error(`The reply of ${url} cannot be read: ${error.message}`, { cause: error });
           });
           if (!response.ok) throw new OpenAIError(response, text);
@@ -142,7 +140,7 @@ export function throwErrorIn(reply: unknown, headers: unknown): void {
 }
 
 /** Of an error inside a reply; 502 where it names none. */
-export function statusIn({ code, status }: Readonly<Record<string, unknown>>): number {
+export function statusIn({ code, status }: { readonly code?: unknown; readonly status?: unknown }): number {
   const named = [status, code].map(Number).find((number) => Number.isInteger(number) && number >= 400 && number <= 599);
   return named ?? 502;
 }

@@ -13,15 +13,22 @@ export interface ChunkSource {
   next(): Promise<{ readonly done?: boolean | undefined; readonly value?: Uint8Array | undefined }>;
 }
 
-export const emptySource: ChunkSource = { next: () => Promise.resolve({ done: true }) };
+/** The chunks of a web stream. */
+export function webSource(stream: ReadableStream<Uint8Array> | null): ChunkSource {
+  const reader = stream?.getReader();
+  return { next: () => reader?.read() ?? Promise.resolve({ done: true }) };
+}
 
-/** The chunks of a web stream; `cancel` drops a rest that will not be read. */
-export function webSource(
-  stream: ReadableStream<Uint8Array> | null,
-): ChunkSource & { cancel(reason?: unknown): Promise<void> } {
-  if (stream === null) return { ...emptySource, cancel: () => Promise.resolve() };
-  const reader = stream.getReader();
-  return { next: () => reader.read(), cancel: (reason) => reader.cancel(reason) };
+/** The text of a reply, as `boundedText` reads it; a rest that is not read is dropped. `fatal` false: what is not UTF-8 is replaced. */
+export async function replyText({ body }: Response, maxBytes: number, fatal: boolean = true): Promise<string> {
+  const reader = body?.getReader();
+  if (reader === undefined) return "";
+  try {
+    return await boundedText({ next: () => reader.read() }, maxBytes, fatal);
+  } catch (error) {
+    reader.cancel(error).catch(() => undefined);
+    throw error;
+  }
 }
 
 /**
@@ -29,8 +36,8 @@ export function webSource(
  * @throws {TooLarge} as soon as more came; the rest is left unread.
  * @throws {NotUtf8}
  */
-export async function boundedText(source: ChunkSource, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
+export async function boundedText(source: ChunkSource, maxBytes: number, fatal: boolean = true): Promise<string> {
+  const decoder = new TextDecoder("utf-8", { fatal });
   let text = "";
   let bytes = 0;
   for (let chunk = await source.next(); chunk.done !== true; chunk = await source.next()) {
