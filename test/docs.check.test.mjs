@@ -72,7 +72,7 @@ for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
   });
 
 for (const [file, name, constant] of [
-  ["adapters/shared/api-batcher.ts", "RequestLimits", "apiDefaults"],
+  ["adapters/api-client/api-batcher.ts", "RequestLimits", "apiDefaults"],
   ["core/consume.ts", "ConsumeOptions", "consumeDefaults"],
   ["adapters/bullmq.ts", "BatchProcessorOptions", "processorDefaults"],
   ["adapters/http/client.ts", "BatchClientOptions", "clientDefaults"],

@@ -5,10 +5,10 @@ import type { BatcherOptions } from "../core/contract/options.ts";
 import { settingsOf } from "../core/contract/settings.ts";
 import type { HeadersLike } from "../limits/told-limits.ts";
 import { greedy } from "../policies/greedy.ts";
-import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
+import { apiBatcher, apiDefaults, type RequestLimits } from "./api-client/api-batcher.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
-import type { ApiRun } from "./shared/rate-limited.ts";
-import { estimateTokens, split, weighText } from "./shared/tokens/tokens.ts";
+import type { ApiRun } from "./api-client/rate-limited.ts";
+import { estimateTokens, split, weighText } from "./api-client/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */

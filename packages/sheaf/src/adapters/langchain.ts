@@ -2,13 +2,13 @@ import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatcherOptions } from "../core/contract/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import { apiBatcher, type RequestLimits } from "./shared/api-batcher.ts";
-import { ClientsOfRuns } from "./shared/clients-of-runs.ts";
-import type { ApiRun, Reply } from "./shared/rate-limited.ts";
-import { estimateTokens, weighText } from "./shared/tokens/tokens.ts";
+import { apiBatcher, type RequestLimits } from "./api-client/api-batcher.ts";
+import { ClientsOfRuns } from "./api-client/clients-of-runs.ts";
+import type { ApiRun, Reply } from "./api-client/rate-limited.ts";
+import { estimateTokens, weighText } from "./api-client/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
-export type { RequestLimits } from "./shared/api-batcher.ts";
+export type { RequestLimits } from "./api-client/api-batcher.ts";
 
 /** LangChain's `EmbeddingsInterface`: `OpenAIEmbeddings`, `CohereEmbeddings`, or your own. */
 export interface EmbeddingsLike {

@@ -1,7 +1,7 @@
-export { retryAfterMsOf } from "../adapters/shared/api-error.ts";
+export { retryAfterMsOf } from "../adapters/api-client/api-error.ts";
 export { replyText, TooLarge } from "../adapters/shared/bounded-text.ts";
 export { statusIn } from "../adapters/openai/client.ts";
-export { isHang } from "../adapters/shared/isolation.ts";
+export { isHang } from "../adapters/api-client/isolation.ts";
 export { embeddingRequests, namedInput } from "../adapters/openai/requests.ts";
 export type {
   EmbeddingCall,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { estimateTokens, openaiEmbeddings, OpenAIError, openaiFetch } from "../../dist/adapters/openai/index.js";
-import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/shared/api-error.js";
+import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/api-client/api-error.js";
 import { greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, statuses, values, watch, watchAll } from "../support/rig.js";

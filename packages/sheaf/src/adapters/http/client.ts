@@ -11,7 +11,7 @@ import {
   type CallOptions,
   type Result,
 } from "../../index.ts";
-import { withRetries } from "../shared/retries.ts";
+import { withRetries } from "../api-client/retries.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";

@@ -1,4 +1,4 @@
-import { isLostConnection } from "../shared/api-error.ts";
+import { isLostConnection } from "../api-client/api-error.ts";
 
 /**
  * An endpoint's error for one item, or for the whole request. `status` is the HTTP status of either;

@@ -1,5 +1,5 @@
 import { BatcherError, type ErrorCode } from "../../index.ts";
-import { longestPauseMs } from "../shared/api-error.ts";
+import { longestPauseMs } from "../api-client/api-error.ts";
 import type { WireError } from "./wire.ts";
 
 /** An item's error as an endpoint answers it. */

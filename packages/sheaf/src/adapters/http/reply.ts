@@ -1,5 +1,5 @@
 import { describe } from "../../shared/describe.ts";
-import { retryAfterMsOf } from "../shared/api-error.ts";
+import { retryAfterMsOf } from "../api-client/api-error.ts";
 import { HttpError } from "./http-error.ts";
 
 /** A message of an endpoint is shown up to here. */

@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import { createBatcher, type Batcher, type BatcherOptions, type RateLimit } from "../../index.ts";
-import { blamesInputs, withHints } from "../shared/api-error.ts";
+import { blamesInputs, withHints } from "../api-client/api-error.ts";
 
 /** A message as expo-server-sdk takes it; one recipient each. */
 export interface PushMessageLike {

@@ -1,5 +1,5 @@
-import { errorHints, fieldsOf } from "../shared/api-error.ts";
-import { wordsOf } from "../shared/refusals.ts";
+import { errorHints, fieldsOf } from "../api-client/api-error.ts";
+import { wordsOf } from "../api-client/refusals.ts";
 import type { EmbeddingsReply } from "./client.ts";
 
 type Body = Readonly<Record<string, unknown>>;

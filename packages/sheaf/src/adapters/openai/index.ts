@@ -4,10 +4,10 @@ import type { BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks } from "../../core/contract/settings.ts";
 import { check, checkCount, checkOptions, checkShare, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
+import { apiBatcher, type RequestLimits } from "../api-client/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
-import type { ApiRun } from "../shared/rate-limited.ts";
-import { estimateTokens } from "../shared/tokens/tokens.ts";
+import type { ApiRun } from "../api-client/rate-limited.ts";
+import { estimateTokens } from "../api-client/tokens/tokens.ts";
 import { throwErrorIn, withHeaders, type EmbeddingInput, type OpenAILike } from "./client.ts";
 import { EncodingFallback } from "./encoding.ts";
 import { vectorsOf } from "./vectors.ts";
@@ -15,7 +15,7 @@ import { vectorsOf } from "./vectors.ts";
 export { openaiFetch, OpenAIError } from "./client.ts";
 export type { EmbeddingInput, OpenAILike } from "./client.ts";
 export { rateLimitHeaders } from "../../limits/limit-headers.ts";
-export { estimateTokens } from "../shared/tokens/tokens.ts";
+export { estimateTokens } from "../api-client/tokens/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */
 const maxInputs = 2048;

@@ -1,11 +1,11 @@
 import type { Batcher } from "../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
-import { errorHints } from "../shared/api-error.ts";
+import { errorHints } from "../api-client/api-error.ts";
 import { canonicalJson } from "../../shared/canonical-json.ts";
-import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
-import type { ApiRun } from "../shared/rate-limited.ts";
+import { apiBatcher, type RequestLimits } from "../api-client/api-batcher.ts";
+import type { ApiRun } from "../api-client/rate-limited.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
-import { estimateTokens, split } from "../shared/tokens/tokens.ts";
+import { estimateTokens, split } from "../api-client/tokens/tokens.ts";
 import { throwErrorIn, type EmbeddingsReply } from "./client.ts";
 import { base64Of, EncodingFallback } from "./encoding.ts";
 import { embeddingsOf } from "./vectors.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backOffMs } from "../../../dist/adapters/shared/back-off.js";
-import { OutagePause } from "../../../dist/adapters/shared/outage-pause.js";
-import { withRetries } from "../../../dist/adapters/shared/retries.js";
-import { RetryBudget } from "../../../dist/adapters/shared/retry-budget.js";
+import { backOffMs } from "../../../dist/adapters/api-client/back-off.js";
+import { OutagePause } from "../../../dist/adapters/api-client/outage-pause.js";
+import { withRetries } from "../../../dist/adapters/api-client/retries.js";
+import { RetryBudget } from "../../../dist/adapters/api-client/retry-budget.js";
 import { createBatcher, greedy } from "../../../dist/index.js";
 import { manualClock } from "../../../dist/testing/index.js";
 import { numbers, watch } from "../../support/rig.ts";
