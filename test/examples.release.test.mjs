@@ -44,14 +44,6 @@ test("an example that needs more than the root installs is run by a test in test
   assert.deepEqual(missing, []);
 });
 
-test("a missing script, an import that package.json does not name, and a missing package.json are complaints", () => {
-  assert.deepEqual(complaintsOnManifest({ name: "gone", manifest: undefined }), ["examples/gone has no package.json"]);
-  assert.deepEqual(complaintsOnManifest({ name: "hello", manifest: { dependencies: {} } }), [
-    `examples/hello/package.json has no "start" script`,
-    "examples/hello/package.json does not name sheaf",
-  ]);
-});
-
 test("a copy of an example runs once sheaf is installed from its tarball", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-example-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -61,11 +53,6 @@ test("a copy of an example runs once sheaf is installed from its tarball", async
   const [tarball] = await packTarballs(["sheaf"], folder);
   await npm("install", "--no-audit", "--no-fund", tarball.path);
   assert.match((await npm("start")).stdout, /one query for 2, 3, 4/);
-});
-
-test("an example that fails is a failure, with its output", async () => {
-  const broken = { name: "hello", manifest: { scripts: { test: "there is none" } } };
-  await assert.rejects(runExample(broken), /examples\/hello ended with 1:[^]*Missing script: "test"/);
 });
 
 suite("each runs", { concurrency: 4 }, () => {

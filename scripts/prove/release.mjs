@@ -1,29 +1,23 @@
 /**
- * `npm run prove -- release [--only managers,runtimes,examples] [--examples hello,…]`, part of `npm run test:release`: publishes both packages to a registry on
+ * `npm run prove -- release [--only managers,runtimes]`, part of `npm run test:release`: publishes both packages to a registry on
  * this machine (verdaccio, which takes everything else from the registry that npm is configured for) and installs them as
  * users do. With npm, pnpm and yarn into empty folders; there, and on Node 20, 22, 24 and 26, Bun and Deno, it runs the
- * README's code, embeds the server, and serves until the first vector. Then each example, copied and installed. Needs
- * what the examples need: Python, PyTorch, Go, Redis and a NATS server. About a quarter of an hour on two cores.
+ * README's code, embeds the server, and serves until the first vector.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { machine } from "../../bench/lib/machine.mjs";
-import { examples } from "../lib/examples.mjs";
-import { root } from "../lib/files.mjs";
 import { packTarballs, userEnvironment } from "../lib/tarballs.mjs";
 import { installTools } from "../lib/tools.mjs";
-import { startExampleServices } from "./lib/release/example-services.mjs";
-import { emptyProject, managersOf, useRegistry } from "./lib/release/managers.mjs";
+import { emptyProject, managersOf } from "./lib/release/managers.mjs";
 import { startRegistry } from "./lib/release/registry.mjs";
 import { readmeCode, use } from "./lib/release/use.mjs";
 import { installRuntimes, nodeVersions } from "./lib/runtimes.mjs";
 
-const { values } = parseArgs({
-  options: { only: { type: "string", default: "managers,runtimes,examples" }, examples: { type: "string" } },
-});
+const { values } = parseArgs({ options: { only: { type: "string", default: "managers,runtimes" } } });
 const parts = values.only.split(",");
 const folder = mkdtempSync(join(tmpdir(), "sheaf-release-proof-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -54,7 +48,6 @@ try {
         return `first vector ${seconds(await use(project, code, { node: command, sheaf }))} after the start`;
       });
   }
-  if (parts.includes("examples")) await runExamples();
 } finally {
   await registry.stop();
 }
@@ -73,34 +66,10 @@ async function install(name, manager, code) {
   });
 }
 
-/** Each as its reader runs it: a copy outside the repository, npm install, then its test, or else its start script. */
-async function runExamples() {
-  const wanted = values.examples?.split(",");
-  const services = await startExampleServices();
-  try {
-    for (const { name, manifest } of examples().filter((example) => wanted?.includes(example.name) ?? true))
-      await attempt(`examples/${name}`, async () => {
-        const copy = join(folder, "examples", name);
-        cpSync(`${root}/examples/${name}`, copy, { recursive: true });
-        rmSync(join(copy, "node_modules"), { recursive: true, force: true });
-        useRegistry(copy, registry.url, caches);
-        shell(copy, managersOf(tool).npm.add, 300_000);
-        services.prepare(copy);
-        const script = manifest.scripts.test === undefined ? "start" : "test";
-        shell(copy, ["npm", "run", "--loglevel=error", script], 180_000, services.environmentOf(copy));
-        const count = readdirSync(join(copy, "node_modules")).length;
-        rmSync(copy, { recursive: true });
-        return `npm install (${count} folders), npm ${script === "start" ? "start" : "test"}`;
-      });
-  } finally {
-    await services.stop();
-  }
-}
-
-function shell(cwd, [command, ...parameters], timeout, more = {}) {
+function shell(cwd, [command, ...parameters], timeout) {
   const options = {
     cwd,
-    env: { ...userEnvironment(), ...more },
+    env: userEnvironment(),
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
     timeout,

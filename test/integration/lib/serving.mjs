@@ -4,13 +4,9 @@ import { fileURLToPath } from "node:url";
 
 const server = new URL("../../../packages/sheaf-server/", import.meta.url);
 const entry = fileURLToPath(new URL("dist/cli/main.js", server));
-const requestLog = new URL("test/e2e/fixtures/request-log.mjs", server).href;
 
 /** Starts the built server on a free port, as users run it; resolves with its URL once it is ready. */
 export const serve = async (t, ...words) => (await start(t, "serve", ...words)).url;
-
-/** The same, with a line of output for every request that is read or answered. Resolves with `{ url, child, ended }`. */
-export const serveWithRequestLog = (t, ...words) => startNode(t, ["--import", requestLog, entry], "serve", ...words);
 
 /** The same with gRPC on a free port too; resolves with both addresses. */
 export const serveWithGrpc = (t, ...words) => start(t, "serve", ...words, "--grpc-port", "0");
@@ -18,10 +14,8 @@ export const serveWithGrpc = (t, ...words) => start(t, "serve", ...words, "--grp
 /** The same for the proxy before an API. */
 export const proxy = async (t, upstream, ...words) => (await start(t, "proxy", "--upstream", upstream, ...words)).url;
 
-const start = (t, command, ...words) => startNode(t, [entry], command, ...words);
-
-async function startNode(t, program, command, ...words) {
-  const child = spawn(process.execPath, [...program, command, ...words, "--port", "0"], {
+async function start(t, command, ...words) {
+  const child = spawn(process.execPath, [entry, command, ...words, "--port", "0"], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "close");
@@ -36,8 +30,7 @@ async function startNode(t, program, command, ...words) {
         output += text;
         const url = /listening on (http:\/\/[^"]+)/.exec(output)?.[1];
         const grpcAddress = /gRPC listening on ([^"]+)/.exec(output)?.[1];
-        if (url !== undefined && output.includes('"msg":"ready"'))
-          resolve({ url, grpcAddress, child, ended: ended.then(([code]) => ({ code, output })) });
+        if (url !== undefined && output.includes('"msg":"ready"')) resolve({ url, grpcAddress });
       });
     }
     void ended.then(([code]) => reject(new Error(`sheaf ${command} ended with ${code}: ${output}`)));

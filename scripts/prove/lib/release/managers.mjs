@@ -14,7 +14,7 @@ export function managersOf(tool) {
 }
 
 /** Has every manager ask the registry in this folder, and keep the downloads below `caches`: they find nothing else. */
-export function useRegistry(folder, url, caches) {
+function useRegistry(folder, url, caches) {
   const npmrc = [`registry=${url}`, `cache=${join(caches, "npm")}`, `store-dir=${join(caches, "pnpm")}`];
   writeFileSync(join(folder, ".npmrc"), `${npmrc.join("\n")}\n`);
   const yarnrc = {

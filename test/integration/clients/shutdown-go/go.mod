@@ -1,3 +1,0 @@
-module sheaf.test/shutdown
-
-go 1.26.0
