@@ -52,7 +52,7 @@ function isAbove(from, to) {
 }
 
 // The areas of packages/sheaf/src that run only where Node's modules are; the others run in any JavaScript runtime.
-const nodeAreas = ["node", "metrics", "adapters"];
+const nodeAreas = ["node", "metrics", "adapters", "journal"];
 const serverBans = {
   load: ["server", "http", "observe", "cache", "problems", "settings"],
   proxy: ["server", "runners"],

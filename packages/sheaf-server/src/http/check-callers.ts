@@ -1,9 +1,16 @@
+import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "../problems/problem.ts";
 import type { Caller } from "../tenants/caller.ts";
 import type { Callers } from "../tenants/callers.ts";
 
 const known = new WeakMap<FastifyRequest, Caller>();
+const vouched = new WeakMap<IncomingMessage, Caller | undefined>();
+
+/** A request that the server makes for a caller whose key it has seen before: it has none to show. */
+export function vouchFor(request: IncomingMessage, caller: Caller | undefined): void {
+  vouched.set(request, caller);
+}
 
 /** Who sent a request; undefined where callers are not told apart. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request);
@@ -28,7 +35,9 @@ export function checkCallers(app: FastifyInstance, callers: Callers, paths: Guar
     const path = request.routeOptions.url?.slice(prefix.length);
     if (path !== undefined && paths.open.has(path)) return done();
     try {
-      const caller = callers.identify((name) => request.headers[name]);
+      const caller = vouched.has(request.raw)
+        ? vouched.get(request.raw)
+        : callers.identify((name) => request.headers[name]);
       if (caller !== undefined) {
         if (path !== undefined && paths.operators.has(path)) {
           if (!caller.isOperator) throw forOperators(path);

@@ -3,10 +3,14 @@ import type { Socket } from "node:net";
 import { Problem, problemBody } from "../problems/problem.ts";
 import { requestId } from "./request-id.ts";
 
+/** Connections on which a large upload comes in: its own route sees to it that it goes on. */
+export const longUploads = new WeakSet<Socket>();
+
 /**
  * Answers bytes that are not an HTTP request, have too many headers, or take too long to arrive; then closes the connection.
  */
 export function answerClientErrors(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && longUploads.has(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;

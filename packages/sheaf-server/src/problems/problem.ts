@@ -29,6 +29,7 @@ const ownStatusOf = {
   DEAD_LETTERED: 502,
   NOT_READY: 503,
   DRAINING: 503,
+  STORAGE_FULL: 507,
 } as const;
 
 export type ProblemCode = ErrorCode | keyof typeof ownStatusOf;

@@ -8,6 +8,7 @@ import { answerProblems } from "../http/app.ts";
 import { checkCallers, isOperator } from "../http/check-callers.ts";
 import { readInTurns } from "../http/thread-turns.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
+import { backgroundWork } from "./batches/index.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
 import { ServedModel } from "./models/served-model.ts";
@@ -105,6 +106,8 @@ export async function serveHttp(
   const logs = [AdviceLog, OverloadLog].map((Log) => new Log(app.log, () => models.deployments));
   app.addHook("onClose", async () => logs.forEach((log) => log.close()));
   traceRequests(app);
+  // Before the routes whose requests batches hold.
+  const work = await backgroundWork(app, models, callers, guardedPaths.operators);
   healthRoutes(app, (request) => healthOf(models, isOperator(callers, request)));
   wellKnownRoutes(app, models);
   // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
@@ -125,6 +128,7 @@ export async function serveHttp(
     ...cacheFamilies(models.all),
     ...fleetFamilies(models),
     ...tenantFamilies(callers),
+    ...work.families(),
   ];
   metricsRoute(app, models, more, requests);
   await dashboardRoutes(app, models, callers);

@@ -11,6 +11,7 @@ export type SettingGroup =
   | "Requests"
   | "Connections"
   | "Tenants"
+  | "Batches"
   | "Process"
   | "Upstream"
   | "Fleet";
@@ -250,6 +251,16 @@ const rows = {
       "Maximum weight (tokens of a text model) per second of a tenant.",
     ),
     tenantItemsInFlight: integer(undefined, 1, 10_000_000, "Maximum items of a tenant that wait or run."),
+  }),
+  ...inGroup("Batches", {
+    batchesDir: text("folder", undefined, "Folder for uploaded files and batches. Default: none, and no such routes."),
+    batchesMaxBytes: integer(
+      10_737_418_240,
+      1_048_576,
+      1_099_511_627_776,
+      "Maximum size of all files and results in BATCHES_DIR; one tenant of several may fill half of it.",
+    ),
+    batchFileMaxBytes: integer(209_715_200, 1024, 10_737_418_240, "Maximum size of an uploaded file, in bytes."),
   }),
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),

@@ -61,6 +61,13 @@ export class ApiKeys {
     return this.#byPlace.get(this.#placeOf(digest))?.find((known) => timingSafeEqual(known.digest, digest));
   }
 
+  /** The key of this name as if it had been sent; undefined where there is none. */
+  named(name: string): SentKey | undefined {
+    const key = this.#byName.get(name);
+    const digest = key?.terms.digests[0];
+    return key === undefined || digest === undefined ? undefined : { digest, key };
+  }
+
   #placeOf(digest: Buffer): string {
     return createHash("sha256").update(this.#salt).update(digest).digest("base64").slice(0, 12);
   }

@@ -2,7 +2,7 @@ import { unwatchFile, watchFile } from "node:fs";
 import { invalid, messageOf, Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ApiKeys, type SentKey } from "./api-keys.ts";
-import { Caller } from "./caller.ts";
+import { Caller, keyIsGone } from "./caller.ts";
 import { readKeysFile } from "./keys-file.ts";
 import type { TenantBounds } from "./meter.ts";
 import { Tenants, type TenantsFigures } from "./tenants.ts";
@@ -79,6 +79,19 @@ export class Callers {
     if (!this.#hasTenants) return undefined;
     const { tenantBy, tenantHeader } = this.#settings;
     return this.#callerOf(key, tenantBy === "header" ? nameIn(header(tenantHeader), tenantHeader) : undefined);
+  }
+
+  /**
+   * The caller of an earlier request, by the names that `identify` found: for work that goes on after it.
+   * @throws {Problem} 401 where the key of that name is gone
+   */
+  recall(keyName: string | null, tenant: string | null): Caller | undefined {
+    const sent = keyName === null ? undefined : this.#keys?.named(keyName);
+    if (keyName !== null && sent === undefined) throw keyIsGone();
+    if (!this.#hasTenants || tenant === null) return undefined;
+    const isOfKey = this.#settings.tenantBy === "key" && sent !== undefined;
+    const bounds = isOfKey ? { ...this.#bounds, ...sent.key.terms.bounds } : this.#bounds;
+    return new Caller(this.#tenants, this.#tenants.of(tenant, sent?.key.terms.share ?? 1, bounds), sent);
   }
 
   /** Calls `listener` whenever keys were replaced or removed. */

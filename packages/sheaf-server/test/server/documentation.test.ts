@@ -5,6 +5,7 @@ import { statusOfCode } from "../../dist/problems/problem.js";
 import { service } from "../../dist/server/protocols/grpc/definition.js";
 import { statusNameOf } from "../../dist/server/protocols/grpc/status.js";
 import { answering, servingFolder } from "./models/folder-server.js";
+import { batchesFolder } from "./batches/batching.js";
 import { doubling, serving } from "./serving.js";
 
 const page = (name: string): string =>
@@ -14,13 +15,13 @@ const firstCells = (markdown: string, pattern: RegExp): string[] =>
   [...markdown.matchAll(/^\| `([^`]+)` *\|/gm)].map(([, cell]) => cell!).filter((cell) => pattern.test(cell));
 
 test("every route stands in docs/reference/routes.md, and back", async (t) => {
-  // With a folder of models, and a key: then there are all of them.
-  const server = await servingFolder(t, { "a.mjs": answering("a") });
+  // With a folder of models, one of batches, and a key: then there are all of them.
+  const server = await servingFolder(t, { "a.mjs": answering("a") }, { batchesDir: batchesFolder(t) });
   const { json } = await server.get("/openapi.json");
   const routes = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  const documented = firstCells(page("routes"), /^(GET|POST) /);
+  const documented = firstCells(page("routes"), /^(GET|POST|DELETE) /);
   assert.deepEqual(
     documented.sort(),
     [...routes, "GET /", "GET /dashboard/events", "GET /docs", "GET /openapi.json"].sort(),
@@ -57,6 +58,11 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
   assert.deepEqual(sometimes.filter((name) => !ofFleet.includes(name)).sort(), [
+    "sheaf_background_batches",
+    "sheaf_background_folder_bytes",
+    "sheaf_background_folder_max_bytes",
+    "sheaf_background_idle_seconds",
+    "sheaf_background_lines_total",
     "sheaf_bulk_oldest_seconds",
     "sheaf_cache_bytes",
     "sheaf_cache_evictions_total",
