@@ -1,6 +1,10 @@
 /** Which source files run in this thread, by V8's precise coverage. Preloaded with `--import`, also in worker threads. */
 import { Session } from "node:inspector";
+import { register } from "node:module";
 import { isMainThread, threadId } from "node:worker_threads";
+
+// The server imports the library as it is published, bundled; the walk is through the modules behind it.
+register(new URL("./from-modules.mjs", import.meta.url));
 
 const session = new Session();
 session.connect();

@@ -18,7 +18,8 @@ import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { queueBound } from "./measure/expected-latency.ts";
 import { LearnedCost } from "./measure/learned-cost.ts";
 import { snapshotOf } from "./measure/snapshot.ts";
-import { Statistics, Subscribers } from "./measure/stats.ts";
+import { Statistics } from "./measure/stats.ts";
+import { Subscribers } from "./measure/subscribers.ts";
 import { Admission } from "./queue/admission.ts";
 import { Entrance } from "./queue/entrance.ts";
 import { lateGate } from "./queue/late-gate.ts";
@@ -65,7 +66,7 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(settings, cost, settlement, weigh && throttle);
   const background = new Background<In>(settings, queue, cost);
   const next = new NextBatch<In>(settings, queue, overload, background);
-  const parts = { settings, executor, queue, cost, background, next, throttle, dispatcher, statistics };
+  const parts = { settings, executor, queue, cost, background, next, throttle, dispatcher, statistics, pace: learned };
   const decisions = new Decisions<In, Out>(parts);
   const scheduler = new Scheduler<In, Out>(
     settings,
@@ -87,7 +88,7 @@ export function assembleBatcher<In, Out>(
   dispatcher.learners.push(cost);
   if (settings.maxQueueSize === "auto") dispatcher.learners.push(boundOf(settings, queue, cost));
   // In this order: a policy and a subscriber see what the batch has taught.
-  dispatcher.observers.push(decisions, statistics, subscribers);
+  dispatcher.observers.push(decisions, statistics);
 
   const lifecycle = new Lifecycle<In, Out>(settings, queue, admission, dispatcher, scheduler, executor);
   const calls = callsOf(settings, queue, admission, entrance, scheduler);
@@ -120,7 +121,10 @@ export function assembleBatcher<In, Out>(
       };
       return snapshotOf(statistics, nowMs, counts, overload?.view(nowMs));
     },
-    subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
+    subscribe: (listener: Parameters<Subscribers["add"]>[0]) => {
+      if (!dispatcher.observers.includes(subscribers)) dispatcher.observers.push(subscribers);
+      return subscribers.add(listener);
+    },
     capacity: {
       maxBatchSize,
       concurrency: learned === undefined ? settings.slots.limit : mostConcurrency,

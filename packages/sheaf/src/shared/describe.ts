@@ -15,9 +15,6 @@ export function describe(value: unknown): string {
   return name === "Object" ? "an object" : `an object (${name})`;
 }
 
-export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
-
 /** A property of anything that was thrown; undefined where it has none, or where reading it throws. */
 export function propertyOf(thrown: unknown, name: string): unknown {
   try {

@@ -1,4 +1,5 @@
-import { describe, isPromiseLike } from "../../shared/describe.ts";
+import { isPromiseLike } from "../contract/base-run-handle.ts";
+import { describe } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
 

@@ -1,7 +1,7 @@
 import type { BatchContext, RunPart } from "./executor.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
 import { check } from "../../shared/checks.ts";
-import { describe, isPromiseLike } from "../../shared/describe.ts";
+import { describe } from "../../shared/describe.ts";
 
 /**
  * The handle of a run that no batcher dispatched, and the part that a batcher's own handles share. Without a batcher,
@@ -143,3 +143,6 @@ export function apartHandle(handle: BatchContext): BaseRunHandle {
   apart.isApart = true;
   return apart;
 }
+
+export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";

@@ -31,11 +31,8 @@ export interface Settings<In, Out> extends Omit<
 > {
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
-  /**
-   * How many batches may be in flight: its `limit` changes where the number is learned, or an executor gets or loses slots.
-   * Where it is learned, `paceMs` is the least mean time between starts under a backlog, and a start may come `leadMs` early.
-   */
-  readonly slots: { readonly limit: number; readonly paceMs?: number; readonly leadMs?: number };
+  /** How many batches may be in flight: its `limit` changes where the number is learned, or an executor gets or loses slots. */
+  readonly slots: { readonly limit: number };
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
   readonly prefetch: number;
   readonly maxQueueSize: number | "auto";

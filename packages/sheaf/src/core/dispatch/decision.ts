@@ -4,6 +4,7 @@ import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Background } from "./background.ts";
+import type { LearnedConcurrency } from "./learned-concurrency.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { shedLate } from "./load-shedding.ts";
 import type { Batch } from "../queue/entry.ts";
@@ -38,6 +39,8 @@ export interface Parts<In, Out> {
   readonly throttle: Throttle;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly statistics: Statistics;
+  /** Where the number of batches in flight is learned: a backlog keeps its pace. */
+  readonly pace: Pick<LearnedConcurrency, "nextStartAtMs" | "started"> | undefined;
 }
 
 /** Starts the next batch of a group where a slot, the rate limit, the pace and the policy let it go. */
@@ -45,8 +48,6 @@ export class Decisions<In, Out> {
   readonly #parts: Parts<In, Out>;
   readonly #policy: GuardedPolicy;
   readonly #nextMs: (size: number) => number;
-  /** When a start that keeps the pace is due, after all so far. */
-  #dueAtMs = -Infinity;
 
   constructor(parts: Parts<In, Out>) {
     this.#parts = parts;
@@ -67,9 +68,9 @@ export class Decisions<In, Out> {
 
   /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
   get pacedUntilMs(): number {
-    const { slots, maxBatchSize } = this.#parts.settings;
-    const isPaced = slots.paceMs !== undefined && this.#parts.queue.size >= batchesPaced * maxBatchSize;
-    return isPaced ? this.#dueAtMs - (slots.leadMs ?? 0) : -Infinity;
+    const { settings, queue, pace } = this.#parts;
+    const isPaced = pace !== undefined && queue.size >= batchesPaced * settings.maxBatchSize;
+    return isPaced ? pace.nextStartAtMs : -Infinity;
   }
 
   /** Whether bulk that waits beside live calls goes before them: the limit has held it for long. */
@@ -93,7 +94,7 @@ export class Decisions<In, Out> {
 
   /** `mayTurn`: if order keys block everything that `onlyBulk` allows, the other lanes are tried. */
   #tryLanes(group: Group<In>, nowMs: number, dropped: boolean, onlyBulk: boolean, mayTurn: boolean): number {
-    const { settings, queue, next, dispatcher, statistics, background } = this.#parts;
+    const { settings, queue, next, dispatcher, statistics, background, pace } = this.#parts;
     const { freeSlots } = dispatcher;
     const isAhead = freeSlots <= 0;
     const costs = this.#costs(nowMs, freeSlots);
@@ -141,7 +142,7 @@ export class Decisions<In, Out> {
     const weight = weights === undefined ? size : isPadded ? size * weights.heaviest : weights.sum;
     seat?.spend(nowMs, size, weight, bulkTaken / size);
     this.#tookBulk(batch);
-    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + (settings.slots.paceMs ?? 0);
+    pace?.started(nowMs);
     group.held = false;
     const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
     if (deadlineAtMs < Infinity) statistics.due(deadlineAtMs - arrivedAtMs);

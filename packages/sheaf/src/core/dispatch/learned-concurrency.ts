@@ -127,6 +127,8 @@ export class LearnedConcurrency {
   #runsBehind = 0;
   /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
   #betweenEndsMs = 0;
+  /** When a start that keeps the pace is due, after all so far. */
+  #dueAtMs = -Infinity;
 
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
@@ -201,7 +203,7 @@ export class LearnedConcurrency {
    * end together, and so do the runs after them: the service idles while all of them are on the network, and slows down while all of
    * them are at work.
    */
-  get paceMs(): number {
+  get #paceMs(): number {
     const paceMs = paceShare * this.#betweenEndsMs;
     return this.#runsBehind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
   }
@@ -210,10 +212,19 @@ export class LearnedConcurrency {
    * How early a start may come: one pace where the number is about that of the places, and runs have little network time. There runs of
    * different lengths happen to end together, and a place that waits gets nothing done. Elsewhere another run is at work in that place.
    */
-  get leadMs(): number {
+  get #leadMs(): number {
     const { last } = this.contention;
     if (last === undefined || last.places === Infinity || last.unsharedMs > mostUnshared * last.fixedMs) return 0;
-    return this.limit <= aboutAs * last.places ? this.paceMs : 0;
+    return this.limit <= aboutAs * last.places ? this.#paceMs : 0;
+  }
+
+  /** The earliest next start under a backlog. */
+  get nextStartAtMs(): number {
+    return this.#dueAtMs - this.#leadMs;
+  }
+
+  started(nowMs: number): void {
+    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + this.#paceMs;
   }
 
   /** What was tried in vain may pay once the service has changed, or so many more calls come that it is overloaded. */

@@ -3,8 +3,6 @@ import { RollingHistogram } from "./histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
 import type { BatcherStats, LanesStats, TenantStats } from "../contract/stats.ts";
-import { describe } from "../../shared/describe.ts";
-import { warnOnce } from "../runtime/runtime.ts";
 
 /** Of a batcher whose statistics these are. */
 interface Limits {
@@ -125,35 +123,3 @@ export const noReasons = (): Record<DispatchReason, number> => ({
   immediate: 0,
   weight: 0,
 });
-
-type Listener = (record: BatchRecord) => void;
-
-/** The subscribers to the record of every batch. One that throws is reported once, and affects nothing. */
-export class Subscribers {
-  readonly #name: string;
-  readonly #warn = warnOnce();
-  readonly #listeners: Set<Listener> = new Set();
-
-  constructor(name: string) {
-    this.#name = name;
-  }
-
-  /** The same function may subscribe twice. Returns a function that ends it. */
-  add(listener: Listener): () => void {
-    if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${describe(listener)}`);
-    const own: Listener = (record) => listener(record);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
-  }
-
-  observe(record: BatchRecord): void {
-    if (this.#listeners.size === 0) return; // iterating over an empty set takes longer than this
-    for (const listener of this.#listeners) {
-      try {
-        listener(record);
-      } catch (error) {
-        this.#warn(`${this.#name}: a subscriber threw; further errors of it are not reported.`, error);
-      }
-    }
-  }
-}

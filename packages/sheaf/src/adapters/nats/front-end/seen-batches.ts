@@ -1,6 +1,7 @@
 import { LearnedCost } from "../../../core/measure/learned-cost.ts";
 import { snapshotOf } from "../../../core/measure/snapshot.ts";
-import { LaneLatency, Statistics, noReasons, Subscribers, type Calls } from "../../../core/measure/stats.ts";
+import { LaneLatency, Statistics, noReasons, type Calls } from "../../../core/measure/stats.ts";
+import { Subscribers } from "../../../core/measure/subscribers.ts";
 import type { Priority } from "../../../core/contract/options.ts";
 import type { Outcome } from "../../../core/queue/cancellation.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
