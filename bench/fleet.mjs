@@ -1,19 +1,12 @@
 /**
- * `npm run bench -- fleet [--rounds 3] [--seconds 5] [--policy auto|window] [--rates 200,2000] [--http-rates 200,1000]
- * [--cases "50 10 0.3,200 5 0.2,300 10 0.3"] [--workers 1,2,3]`:
- * what a queue between machines costs. Two front ends and two workers, each a process, beside one process with two slots
- * and no queue: latency added, throughput as a share of the model's limit, CPU per request of each part, with the queue on
- * disk and with plain core NATS. Then the size of the batch that a request sees over HTTP: a fleet, one server, and two
- * servers with a queue each. Then the same requests to one server and to a fleet with as many workers, over HTTP: latency
- * in each case (requests a second, and the fixed and per-item milliseconds of a run), and throughput with so many workers.
- * Alternated, medians of the rounds; an empty list (`--rates ""`) skips a part. About 9 minutes.
+ * `npm run bench -- fleet [--rounds 3] [--seconds 5] [--policy auto|window] [--rates 200,2000]`: what a queue between machines
+ * costs. Two front ends and two workers, each a process, beside one process with two slots and no queue: latency added,
+ * throughput as a share of the model's limit, CPU per request of each part, with the queue on disk and with plain core NATS.
+ * Alternated, medians of the rounds.
  */
 import { fork } from "node:child_process";
 import { parseArgs } from "node:util";
-import { load } from "../test/support/fleet-load.mjs";
-import { startFleet, startServers } from "../test/support/fleet-processes.mjs";
 import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
-import { addedLatency, throughput } from "./lib/fleet-beside-server.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 import { cpuMsOf } from "./lib/process-cpu.mjs";
 
@@ -23,32 +16,15 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "5" },
     policy: { type: "string", default: "auto" },
     rates: { type: "string", default: "200,2000" },
-    "http-rates": { type: "string", default: "200,1000" },
-    cases: { type: "string", default: "50 10 0.3,200 5 0.2,300 10 0.3" },
-    workers: { type: "string", default: "1,2,3" },
   },
 });
 const rounds = Number(values.rounds);
 const durationMs = Number(values.seconds) * 1000;
 const rates = values.rates.split(",").filter(Boolean).map(Number);
-const httpRates = values["http-rates"].split(",").filter(Boolean).map(Number);
-const cases = values.cases
-  .split(",")
-  .filter(Boolean)
-  .map((words) => words.trim().split(" ").map(Number));
-const workerCounts = values.workers.split(",").filter(Boolean).map(Number);
 const { policy } = values;
 const isCount = (number, max) => Number.isFinite(number) && number > 0 && number <= max;
-if (
-  !isCount(rounds, 20) ||
-  !isCount(durationMs, 60_000) ||
-  ![...rates, ...httpRates, ...cases.map(([rate]) => rate)].every((rate) => isCount(rate, 20_000)) ||
-  !cases.every(([, ...ms]) => ms.length === 2 && ms.every((value) => isCount(value, 1000))) ||
-  !workerCounts.every((count) => Number.isInteger(count) && isCount(count, 16))
-) {
-  console.error(
-    '--rounds 1…20, --seconds up to 60, rates up to 20000, --cases "RATE FIXED PER-ITEM", --workers up to 16',
-  );
+if (!isCount(rounds, 20) || !isCount(durationMs, 60_000) || !rates.every((rate) => isCount(rate, 20_000))) {
+  console.error("--rounds takes 1 to 20, --seconds up to 60, and rates up to 20000");
   process.exit(2);
 }
 if (!["auto", "window"].includes(policy)) {
@@ -149,10 +125,7 @@ async function measure({ fronts, workers, nats }, what) {
 }
 
 console.log(`${machine()}; policy ${policy}, ${rounds} rounds of ${values.seconds} s, medians.`);
-if (rates.length > 0) await queueCosts();
-if (httpRates.length > 0) await batchSizes();
-for (const [rate, ...runMs] of cases) await addedLatency({ rate, runMs, rounds, durationMs });
-if (workerCounts.length > 0) await throughput({ workerCounts, rounds, durationMs });
+await queueCosts();
 
 /** Latency, throughput and CPU of calls through the queue, beside calls that need none. */
 async function queueCosts() {
@@ -227,45 +200,4 @@ async function queueCosts() {
     ]),
   );
   console.log("\nµs: CPU per request; the front end's includes making the load, as in-process does.");
-}
-
-/** What batch a request sees at equal load, over HTTP: the server's own word in every reply. */
-async function batchSizes() {
-  const strategy = policy === "window" ? { SCHEDULER_STRATEGY: "fifo", MAX_WAIT_MS: "5" } : {};
-  const starts = {
-    "one server, 2 workers": () => startServers(1, { ...strategy, WORKERS: "2" }),
-    "fleet: 2 gateways, 2 workers": () => startFleet({ env: strategy, via: "direct" }),
-    "2 servers, a queue each": () => startServers(2, { ...strategy, WORKERS: "1" }),
-  };
-  const sizes = new Map(Object.keys(starts).map((name) => [name, new Map(httpRates.map((rate) => [rate, []]))]));
-  const running = [];
-  try {
-    for (const [name, start] of Object.entries(starts)) running.push({ name, ...(await start()) });
-    for (const { gateways } of running) await load({ gateways, rate: 200, durationMs: 2000 });
-    for (let round = 0; round < rounds; round++)
-      for (const rate of httpRates)
-        for (const { name, gateways } of running) {
-          const seen = await load({ gateways, rate, durationMs });
-          if (seen.wrong + seen.unanswered > 0) throw new Error(`${name}: ${JSON.stringify(seen)}`);
-          sizes.get(name).get(rate).push(seen.meanBatchSize);
-          console.error(`round ${round + 1}: ${name}, ${rate}/s over HTTP`);
-        }
-  } finally {
-    for (const { stop } of running) await stop();
-  }
-  const sizeOf = (name, rate) => median(sizes.get(name).get(rate));
-  const [single] = Object.keys(starts);
-  console.log("\nThe batch that a request sees, over HTTP, at equal load\n");
-  console.log(
-    table([
-      ["", ...httpRates.flatMap((rate) => [`at ${rate}/s`, "of one server's"])],
-      ...Object.keys(starts).map((name) => [
-        name,
-        ...httpRates.flatMap((rate) => [
-          sizeOf(name, rate).toFixed(2),
-          (sizeOf(name, rate) / sizeOf(single, rate)).toFixed(2),
-        ]),
-      ]),
-    ]),
-  );
 }

@@ -8,6 +8,3 @@ export const cpuMsOf = (pid) => {
 
 /** What the hypervisor has kept from this machine since it started, all cores together, in seconds. */
 export const stealSeconds = () => Number(readFileSync("/proc/stat", "utf8").split("\n")[0].split(/\s+/)[8]) / 100;
-
-/** What every core together has been idle since the machine started, in milliseconds. */
-export const idleMs = () => Number(readFileSync("/proc/stat", "utf8").split("\n")[0].split(/\s+/)[4]) * 10;

@@ -1,11 +1,10 @@
 /**
  * `npm run prove -- chaos [--minutes 10] [--seed 1] [--only WORD]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Three `sheaf serve` processes (worker threads, worker
- * processes, a model in Python) whose workers and selves are killed, stopped and drained; one whose models are replaced,
- * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a fleet of
- * gateways and workers over HTTP, all of whose processes are killed, also by items; another one on a cluster of three NATS
- * servers, which are killed, two at a time too; rows on their way into a PostgreSQL that is killed; and the batcher in this
- * process, through storms of calls and on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
+ * processes, a model in Python) whose workers and selves are killed, stopped and drained; `sheaf proxy` between two tenants and
+ * an API that fails in every way; a fleet of gateways and workers over HTTP, all of whose processes are killed, also by items;
+ * another one on a cluster of three NATS servers, which are killed, two at a time too; and the batcher in this process, through
+ * storms of calls and on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../../bench/lib/machine.mjs";
@@ -13,8 +12,6 @@ import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
 import { announceEnd } from "./lib/chaos/ending.mjs";
 import { chaosOnCluster, chaosOnFleet } from "./lib/chaos/fleet-part.mjs";
 import { Ledger } from "./lib/chaos/ledger.mjs";
-import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
-import { chaosOfReloads } from "./lib/chaos/reload-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { standstills } from "./lib/chaos/standstill.mjs";
@@ -40,7 +37,6 @@ if (!(minutes >= 0.1 && minutes <= 120) || !Number.isInteger(seed)) {
 console.log(`${machine()}\nnpm run prove -- chaos --minutes ${minutes} --seed ${seed}\n`);
 // Each part ends its processes when this one ends.
 process.setMaxListeners(60);
-const hasPostgres = (await whyNoPostgres()) === undefined;
 const hasNats = whyNoNats() === undefined;
 const hasPython = skipWithoutPython === false;
 const seconds = 60 * minutes;
@@ -51,10 +47,8 @@ const named = {
   "server with worker processes": () => chaosOnServer("process", { seconds, draw: draw(1) }),
   "server with worker threads": () => chaosOnServer("thread", { seconds, draw: draw(2) }),
   ...(hasPython && { "server with Python workers": () => chaosOnServer("python", { seconds, draw: draw(7) }) }),
-  "server with a folder of models": () => chaosOfReloads({ seconds, draw: draw(8), hasPython }),
   "batcher on a jumping clock": () => chaosInProcess({ seconds, draw: draw(3) }),
   "sheaf proxy": () => chaosThroughProxy({ seconds, draw: draw(6) }),
-  ...(hasPostgres && { "rows in PostgreSQL": () => chaosOnPostgres({ seconds, draw: draw(5) }) }),
   ...(hasNats && {
     "fleet over HTTP": () => chaosOnFleet({ seconds, draw: draw(9) }),
     "fleet on a NATS cluster": () => chaosOnCluster({ seconds, draw: draw(10) }),

@@ -78,20 +78,6 @@ export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", work
   return fleet;
 }
 
-/** Servers without a queue between them, as the fleet's rivals. */
-export async function startServers(howMany, env, model) {
-  const gateways = [];
-  for (let i = 0; i < howMany; i++) gateways.push(new Member("all", `server ${i + 1}`, await freePort(), env, model));
-  const stop = () => Promise.all(gateways.map((member) => member.end("SIGKILL")));
-  try {
-    await Promise.all(gateways.map((member) => member.ready()));
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { gateways, stop };
-}
-
 /** One process, which can be ended, stopped and started again on its port. */
 class Member {
   restarts = 0;
