@@ -40,6 +40,15 @@ export const commands: readonly Entry[] = [
       })),
   },
   {
+    name: "run-batch",
+    summary: "run a file of requests without a server",
+    load: () =>
+      import("./run-batch.ts").then(({ runBatch, runBatchCommand }) => ({
+        run: interruptible(runBatch),
+        define: runBatchCommand,
+      })),
+  },
+  {
     name: "config",
     summary: "print every setting and the source of its value",
     load: () => import("./config.ts").then(({ config, configCommand }) => ({ run: config, define: configCommand })),
