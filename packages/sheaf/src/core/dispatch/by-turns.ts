@@ -12,7 +12,6 @@ import type { Queue } from "../queue/queue.ts";
 export class ByTurns<In> extends Cursor<In> {
   readonly #tenants: Tenants<In>;
   readonly #turns: Turns<In>;
-  readonly #newestFirst: boolean;
   /** Blocked ones that may follow the item before them. */
   readonly #inserted: Claim<In>[] = [];
   /** Claims on items that other tenants have a claim on too, and whose turn has come. */
@@ -20,10 +19,9 @@ export class ByTurns<In> extends Cursor<In> {
   #payer!: Account<In>;
 
   constructor(laneQueue: LaneQueue<In>, tenants: Tenants<In>, newestFirst: boolean) {
-    super(laneQueue);
+    super(laneQueue, newestFirst);
     this.#tenants = tenants;
     this.#turns = laneQueue.turns!;
-    this.#newestFirst = newestFirst;
   }
 
   override begin(): void {
@@ -87,7 +85,7 @@ export class ByTurns<In> extends Cursor<In> {
   #read(row: Row<In>): void {
     if (row.choice === this.#turns.choice) return;
     row.choice = this.#turns.choice;
-    row.fromNewest = this.#newestFirst && this.#hasWaitedTooLong(row);
+    row.fromNewest = this.newestFirst && this.#hasWaitedTooLong(row);
     row.at = row.fromNewest ? row.last : row.first;
   }
 

@@ -1,40 +1,44 @@
 import type { Entry } from "../queue/entry.ts";
 import type { LaneQueue } from "../queue/group.ts";
-import { placeOf } from "../queue/order-keys.ts";
 import type { Account } from "../queue/tenants.ts";
 
 /** Walks the entries of a lane queue without taking them, formerly blocked ones in their places. */
 export class Cursor<In> {
   readonly laneQueue: LaneQueue<In>;
-  protected entry: Entry<In> | undefined;
+  /** From the newest entry to the oldest. */
+  protected readonly newestFirst: boolean;
+  #entry: Entry<In> | undefined;
   /** By rank; those before `readyAt` have been taken. */
-  protected ready: Entry<In>[] | undefined;
-  protected readyAt = 0;
+  #ready: Entry<In>[] | undefined;
+  #readyAt = 0;
 
-  constructor(laneQueue: LaneQueue<In>) {
+  constructor(laneQueue: LaneQueue<In>, newestFirst: boolean) {
     this.laneQueue = laneQueue;
+    this.newestFirst = newestFirst;
   }
 
   /** Before the first look. At most `limit` entries will go. */
   begin(limit: number): void {
-    const { head, blocked } = this.laneQueue;
-    this.entry = head;
+    const { head, tail, blocked } = this.laneQueue;
+    this.#entry = this.newestFirst ? tail : head;
+    if (blocked === undefined) return;
     // One more than can go: the oldest of those that stay.
-    if (blocked !== undefined) this.ready = blocked.ready.slice(0, limit + 1);
+    const { ready } = blocked;
+    this.#ready = this.newestFirst ? ready.slice(-limit - 1).reverse() : ready.slice(0, limit + 1);
   }
 
   atEnd(): boolean {
-    return this.entry === undefined && this.ready?.[this.readyAt] === undefined;
+    return this.#entry === undefined && this.#ready?.[this.#readyAt] === undefined;
   }
 
   take(): Entry<In> {
-    const ready = this.ready?.[this.readyAt];
-    const entry = this.entry;
-    if (ready !== undefined && (entry === undefined || this.isBefore(ready.keys!.rank, entry.keys!.rank))) {
-      this.readyAt++;
+    const ready = this.#ready?.[this.#readyAt];
+    const entry = this.#entry;
+    if (ready !== undefined && (entry === undefined || this.#isBefore(ready, entry))) {
+      this.#readyAt++;
       return ready;
     }
-    this.entry = this.following(entry!);
+    this.#entry = this.newestFirst ? entry!.previous : entry!.next;
     return entry!;
   }
 
@@ -51,41 +55,12 @@ export class Cursor<In> {
 
   /** A blocked entry may follow the one before it. */
   insert(entry: Entry<In>): void {
-    this.ready ??= [];
-    this.ready.splice(Math.max(this.readyAt, this.placeOf(this.ready, entry)), 0, entry);
+    this.#ready ??= [];
+    const at = this.#ready.findIndex((other) => this.#isBefore(entry, other));
+    this.#ready.splice(Math.max(this.#readyAt, at === -1 ? this.#ready.length : at), 0, entry);
   }
 
-  protected isBefore(rank: number, other: number): boolean {
-    return rank < other;
-  }
-
-  protected placeOf(sorted: readonly Entry<In>[], entry: Entry<In>): number {
-    return placeOf(sorted, entry);
-  }
-
-  protected following(entry: Entry<In>): Entry<In> | undefined {
-    return entry.next;
-  }
-}
-
-/** Walks a lane queue from the newest entry to the oldest. */
-export class NewestFirst<In> extends Cursor<In> {
-  override begin(limit: number): void {
-    const { tail, blocked } = this.laneQueue;
-    this.entry = tail;
-    if (blocked !== undefined) this.ready = blocked.ready.slice(-limit - 1).reverse();
-  }
-
-  protected override isBefore(rank: number, other: number): boolean {
-    return rank > other;
-  }
-
-  protected override placeOf(sorted: readonly Entry<In>[], { keys }: Entry<In>): number {
-    const at = sorted.findIndex((entry) => entry.keys!.rank < keys!.rank);
-    return at === -1 ? sorted.length : at;
-  }
-
-  protected override following(entry: Entry<In>): Entry<In> | undefined {
-    return entry.previous;
+  #isBefore({ keys }: Entry<In>, other: Entry<In>): boolean {
+    return this.newestFirst ? keys!.rank > other.keys!.rank : keys!.rank < other.keys!.rank;
   }
 }

@@ -4,7 +4,7 @@ import type { Group, LaneQueue } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Account, Tenants } from "../queue/tenants.ts";
 import { ByTurns } from "./by-turns.ts";
-import { Cursor, NewestFirst } from "./cursors.ts";
+import { Cursor } from "./cursors.ts";
 import type { Background } from "./background.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
@@ -156,7 +156,7 @@ export class Selection<In> {
     const cursors = cursorsOf(group, seen, (laneQueue) => {
       const fromNewest = newestFirst && laneQueue.lane < 2;
       if (tenants !== undefined) return new ByTurns(laneQueue, tenants, fromNewest);
-      return fromNewest ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
+      return new Cursor(laneQueue, fromNewest);
     });
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded, onlyBulk, fill } = this.#limits;
@@ -278,7 +278,7 @@ export class Selection<In> {
   /** Arrival of the oldest item that no order key blocks. */
   #oldestAtMs(group: Group<In>): number {
     this.#choice++;
-    const cursors = cursorsOf(group, 0, (laneQueue) => new Cursor(laneQueue));
+    const cursors = cursorsOf(group, 0, (laneQueue) => new Cursor(laneQueue, false));
     const oldest = cursors.map((cursor) => {
       const firstAtMs = this.#firstAdmitted(cursor, cursors);
       return firstAtMs < Infinity ? Math.min(firstAtMs, cursor.laneQueue.outOfPlaceAtMs) : Infinity;

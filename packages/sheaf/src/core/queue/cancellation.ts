@@ -17,7 +17,8 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
-  readonly #deadlines: Deadlines<In> = new Deadlines();
+  /** Made when the first deadline comes. */
+  #deadlines: Deadlines<In> | undefined;
   #aborts: AbortListeners<Entry<In>> | undefined;
   /** Is woken when there may be room in the queue again. */
   scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
@@ -33,7 +34,7 @@ export class Cancellation<In> {
 
   /** The first deadline of a live entry; `Infinity` without one. */
   get nextDeadlineAtMs(): number {
-    return this.#deadlines.firstAtMs;
+    return this.#deadlines?.firstAtMs ?? Infinity;
   }
 
   /** Also for those who wait for room; made when the first signal comes. */
@@ -48,7 +49,7 @@ export class Cancellation<In> {
   watch(entry: Entry<In>): void {
     const { signal, deadlineAtMs } = entry.terms;
     if (signal !== undefined) this.aborts.add(signal, entry);
-    if (deadlineAtMs !== Infinity) this.#deadlines.add(entry);
+    if (deadlineAtMs !== Infinity) (this.#deadlines ??= new Deadlines()).add(entry);
   }
 
   /** Its caller settles. */
@@ -56,7 +57,7 @@ export class Cancellation<In> {
     entry.settler = undefined;
     const { signal, deadlineAtMs } = entry.terms;
     if (signal !== undefined) this.aborts.remove(signal, entry);
-    if (deadlineAtMs !== Infinity) this.#deadlines.left();
+    if (deadlineAtMs !== Infinity) this.#deadlines!.left();
   }
 
   /**
@@ -65,7 +66,7 @@ export class Cancellation<In> {
    */
   expire(nowMs: number): void {
     for (let left = mostExpired; left > 0; left--) {
-      const entry = this.#deadlines.due(nowMs);
+      const entry = this.#deadlines?.due(nowMs);
       if (entry === undefined) return;
       this.expired(entry);
     }

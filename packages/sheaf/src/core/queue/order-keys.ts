@@ -175,7 +175,7 @@ export class BlockedCalls<In> extends EntryList<In> {
 }
 
 /** The index of the item, or where it would go, among items sorted by rank. */
-export function placeOf<In>(sorted: readonly Entry<In>[], { keys }: Entry<In>): number {
+function placeOf<In>(sorted: readonly Entry<In>[], { keys }: Entry<In>): number {
   const { rank } = keys!;
   let low = 0;
   let high = sorted.length;

@@ -42,6 +42,8 @@ export class Settlement<In> {
   /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
   settleAll(batch: Batch<In>, results: ArrayLike<unknown>, nowMs: number): void {
     const { entries } = batch;
+    const { cancellation } = this.#queue;
+    let ok = 0;
     /** Those who came at once are counted together. */
     let last: Terms | undefined;
     let count = 0;
@@ -61,19 +63,18 @@ export class Settlement<In> {
             count = 0;
           }
           last = terms;
-          this.#queue.cancellation.settled(entry);
-        } else if (terms.signal !== undefined || terms.deadlineAtMs !== Infinity)
-          this.#queue.cancellation.settled(entry);
-        else entry.settler = undefined;
+        }
+        cancellation.settled(entry);
         keys?.equal?.leave(entry);
         count++;
-        batch.live--;
-        this.tally.ok++;
+        ok++;
         settler(result);
         entry.epoch.settled(1);
       }
     } finally {
       if (last !== undefined && count > 0) this.#took(last, last.lane === 2, nowMs, count);
+      this.tally.ok += ok;
+      batch.live -= ok;
     }
   }
 
