@@ -1,20 +1,13 @@
 /**
  * `npm run bench -- provider-limits [--minutes 6] [--seed 1]`: 1,500 callers of an embeddings API that allows 300,000 tokens
  * and 3,000 requests a minute, counted with cl100k, on the virtual clock. Prints the share of the token limit that they use
- * after the first minute, the refusals, and the calls that failed, for the texts, shapes and headers of an API. Two processes
- * divide the limit over a PostgreSQL of their own; the virtual clock stands still while it works.
+ * after the first minute, the refusals, and the calls that failed, for the texts, shapes and headers of an API.
  */
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { openaiEmbeddings, openaiFetch } from "../packages/sheaf/dist/adapters/openai/index.js";
 import { createRateLimit } from "../packages/sheaf/dist/index.js";
-import { rateShares } from "../packages/sheaf/dist/adapters/postgres/index.js";
-import { startPostgres } from "../test/integration/lib/postgres.mjs";
 import { machine, table } from "./lib/machine.mjs";
-import { drive, waitingClock } from "./lib/provider-limits.mjs";
+import { drive } from "./lib/provider-limits.mjs";
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "6" }, seed: { type: "string", default: "1" } },
@@ -44,32 +37,6 @@ const tightened = (api, clock) => {
   clock.at(220_000, () => api.setLimits({ tokensPerMinute: 300_000, requestsPerMinute: 3000 }));
 };
 
-const manifest = fileURLToPath(new URL("../test/integration/package.json", import.meta.url));
-if (!existsSync(join(dirname(manifest), "node_modules"))) {
-  console.error("npm ci --prefix integration first: two processes share a limit through pg");
-  process.exit(1);
-}
-const load = (name) => import(pathToFileURL(createRequire(manifest).resolve(name)).href);
-const { default: pg } = await load("pg");
-const server = await startPostgres();
-const pools = [];
-/** Each process has a limit and a connection of its own. */
-const processes = (given) => (api, clock) => {
-  const limit = `${pools.length}`;
-  return [1, 2].map(() => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
-    pool.on("error", () => undefined); // An idle connection, when the server ends.
-    pools.push(pool);
-    const store = rateShares(pool, { limit });
-    const ready = store.createTable();
-    const shares = {
-      renew: (...demand) => clock.wait(ready.then(() => store.renew(...demand))),
-      leave: (member) => clock.wait(store.leave(member)),
-    };
-    return batcherOf(api, clock, createRateLimit({ limits: given, shares, clock }));
-  });
-};
-
 const mixed = { kind: "mixed" };
 const scenarios = {
   ...Object.fromEntries(
@@ -85,9 +52,6 @@ const scenarios = {
   "two batchers share a limit": { ...mixed, make: sharing(numbers) },
   "the same, no numbers": { ...mixed, make: sharing() },
   "the same, one of them idle": { ...mixed, make: sharing(numbers), batcherOf: () => 0 },
-  "two processes over PostgreSQL": { ...mixed, make: processes(numbers), isReal: true },
-  "the processes, no numbers": { ...mixed, make: processes(), isReal: true },
-  "the processes, one of them idle": { ...mixed, make: processes(numbers), batcherOf: () => 0, isReal: true },
   "two batchers that do not know of each other": {
     ...mixed,
     make: (api, clock) => [batcherOf(api, clock, numbers), batcherOf(api, clock, numbers)],
@@ -101,10 +65,9 @@ const { round } = Math;
 const callers = 1500;
 console.log(`${machine()}\nnpm run bench -- provider-limits --minutes ${minutes} --seed ${seed}\n`);
 const rows = [["", "bucket", "used", "429 a minute", "requests a minute", "400 in all", "calls that failed"]];
-for (const [name, { api, isReal, ...scenario }] of Object.entries(scenarios)) {
+for (const [name, { api, ...scenario }] of Object.entries(scenarios)) {
   for (const shape of ["minute", "10s"]) {
-    const clock = isReal ? waitingClock() : undefined;
-    const outcome = await drive({ ...scenario, api: { ...api, shape }, callers, minutes, seed, clock });
+    const outcome = await drive({ ...scenario, api: { ...api, shape }, callers, minutes, seed });
     const { refused, requests, wrong, failed, limit } = outcome;
     const perMinute = (count) => (count / (minutes - 1)).toFixed(1);
     const used = (outcome.tokens / limit).toFixed(3);
@@ -113,5 +76,3 @@ for (const [name, { api, isReal, ...scenario }] of Object.entries(scenarios)) {
   }
 }
 console.log(table(rows));
-await Promise.all(pools.map((pool) => pool.end()));
-await server.close();

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100k from "js-tiktoken/ranks/cl100k_base";
 import { fakeEmbeddingsApi } from "../../test/fakes/limited-embeddings-api.mjs";
-import { manualClock, virtualClock } from "../../packages/sheaf/dist/testing/index.js";
+import { virtualClock } from "../../packages/sheaf/dist/testing/index.js";
 import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 import { filesBelow } from "../../scripts/lib/files.mjs";
 
@@ -75,19 +75,10 @@ export function textsOf(kind, seed) {
 /**
  * `callers` who each call again as soon as they have their vector, over minutes of which the first is not counted.
  * `make(api, clock)` gives the batchers, and `batcherOf(caller)` says which one a caller uses, each in turn by default.
- * `during(api, clock)` may change limits meanwhile. `clock` is one of `waitingClock()` where they use a real store.
+ * `during(api, clock)` may change limits meanwhile.
  */
-export async function drive({
-  kind,
-  api: apiOptions,
-  make,
-  callers = 1500,
-  minutes = 6,
-  seed = 1,
-  during,
-  batcherOf,
-  clock = virtualClock(),
-}) {
+export async function drive({ kind, api: apiOptions, make, callers = 1500, minutes = 6, seed = 1, during, batcherOf }) {
+  const clock = virtualClock();
   const api = fakeEmbeddingsApi({ countTokens, clock, latencyMs: 300, ...apiOptions });
   const limitsOverTime = [{ atMs: 0, tokensPerMinute: apiOptions?.tokensPerMinute ?? 300_000 }];
   const batchers = make(api, clock);
@@ -118,7 +109,6 @@ export async function drive({
     clock.at(minute * minuteMs, () => marks.push(api.counts()));
   }
   const ended = new Promise((resolve) => clock.at(endsAtMs, resolve));
-  await clock.runUntil?.(endsAtMs);
   await ended;
   const of = (name) => marks.slice(1).map((mark, i) => mark[name] - marks[i][name]);
   const counted = (name) => marks.at(-1)[name] - marks[1][name];
@@ -141,42 +131,4 @@ function allowed(limits, fromMs, untilMs) {
     const endMs = Math.min(untilMs, limits[i + 1]?.atMs ?? Infinity);
     return sum + (Math.max(0, endMs - Math.max(fromMs, atMs)) * tokensPerMinute) / minuteMs;
   }, 0);
-}
-
-/** A virtual clock that stands still while something real is under way: `wait(promise)` holds it. */
-export function waitingClock() {
-  const clock = manualClock();
-  const underWay = new Set();
-  const wait = async (promise) => {
-    const settled = promise.then(
-      () => undefined,
-      () => undefined,
-    );
-    underWay.add(settled);
-    await settled;
-    underWay.delete(settled);
-    return promise;
-  };
-  const settle = async () => {
-    do {
-      await Promise.all(underWay);
-      await clock.settle();
-    } while (underWay.size > 0);
-  };
-  return {
-    now: clock.now,
-    after: clock.after,
-    at: (atMs, callback) => clock.after(Math.max(0, atMs - clock.now()), callback),
-    sleep: (delayMs) => new Promise((resolve) => clock.after(delayMs, resolve)),
-    wait,
-    async runUntil(untilMs) {
-      for (;;) {
-        await settle();
-        const nextAtMs = clock.nextAtMs();
-        // A millionth is a rounding error.
-        if (nextAtMs > untilMs + 1e-6) break;
-        await clock.advanceToAsync(nextAtMs);
-      }
-    },
-  };
 }
