@@ -45,14 +45,14 @@ export interface SheafPluginOptions {
   /** The models to serve; the first answers `/infer`. At least one. Required. */
   readonly models: readonly ModelDefinition[];
   /**
-   * Settings that differ from those of `sheaf serve`. Those of a socket (host, port, connections …) have no effect:
-   * the app's own count.
+   * Settings that differ from those of `sheaf serve`. Settings of the socket (host, port, connections …) have no effect: the app has
+   * its own.
    * @default defaultSettings
    */
   readonly settings?: Partial<Settings> | undefined;
 }
 
-/** Models on this machine, loading from now on. At least one. */
+/** Opens models on this machine; they start to load. At least one. */
 export function openModels(
   models: readonly (ModelDefinition | ModelSource)[],
   settings: Partial<Settings> = {},
@@ -66,8 +66,8 @@ export function openModels(
 }
 
 /**
- * Fastify plugin with every route of the server: `app.register(sheafPlugin, { models: [ … ] })`, with or without a
- * `prefix`. Hooks, body parser and error replies stay inside it. The app's close drains the models.
+ * Fastify plugin with every route of the server: `app.register(sheafPlugin, { models: [ … ] })`, with or without a `prefix`. Its
+ * hooks, body parser and error replies do not affect the rest of the app. Closing the app drains the models.
  */
 export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOptions): Promise<void> {
   const callers = new Callers({ ...defaultSettings, ...options.settings }, app.log);
@@ -81,7 +81,7 @@ export interface SharedParts {
   readonly callers: Callers;
 }
 
-/** The same, with parts that another protocol uses too, and perhaps of models that are open already. */
+/** Like `sheafPlugin`, with parts that gRPC shares, and possibly with models that are open already. */
 export async function serveHttp(
   app: FastifyInstance,
   options: Pick<SheafPluginOptions, "settings"> & { readonly models: readonly ModelDefinition[] | Models },
@@ -110,7 +110,7 @@ export async function serveHttp(
   const work = await backgroundWork(app, models, callers, guardedPaths.operators);
   healthRoutes(app, (request) => healthOf(models, isOperator(callers, request)));
   wellKnownRoutes(app, models);
-  // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
+  // A fleet worker takes its items from the queue: a request sent to it directly would jump that queue.
   if (roleOf(settings) !== "worker") {
     inferRoutes(app, models);
     openaiRoutes(app, models);
@@ -121,7 +121,7 @@ export async function serveHttp(
     await weaviateRoutes(app, models);
     await kserveRoutes(app, models);
   }
-  // Someone who may load a model may run code: not without a key.
+  // Loading a model means running its code: never without a key.
   if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository, settings);
   const more = () => [
     ...workerFamilies(models),
@@ -139,7 +139,7 @@ const guardedPaths = {
   operators: new Set([metricsPath, pageEventsPath, ...repositoryPaths]),
 };
 
-/** A route that needs the key says in its description what comes without it. */
+/** Adds the replies to a missing or insufficient key to a route's description. */
 function showRefusal(route: RouteOptions & { readonly prefix: string }): void {
   const { schema, url, prefix } = route;
   if (schema?.response === undefined || schema.security?.length === 0) return;

@@ -33,10 +33,10 @@ export interface ServerOptions {
   readonly settings?: Partial<Settings> | undefined;
 }
 
-/** The models of a command besides known ones: some that must be looked into, and those of a folder. */
+/** Models that a command names: sources that have to be inspected first, and a folder. */
 interface SourceOptions extends Omit<ServerOptions, "models"> {
   readonly models: readonly (ModelDefinition | ModelSource)[];
-  /** Its path, and settings of its own for the models in it. */
+  /** The folder's path, and settings for the models in it. */
   readonly modelsFolder?: Pick<ModelEntry, "model" | "settings"> | undefined;
   /** Default: those of the settings. */
   readonly callers?: Callers | undefined;
@@ -77,10 +77,10 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
   return serverOn(openApp({ ...defaultSettings, ...options.settings }), options);
 }
 
-/** The same on an app that is open already, and has no routes yet. */
+/** Like `createServer`, on an app that is open already and has no routes yet. */
 export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<RunningServer> {
   const settings = { ...defaultSettings, ...options.settings };
-  // Only where they are asked for: the clients of NATS and gRPC take megabytes.
+  // Imported only if needed: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
   const fleet = joinFleet?.(options.models, settings, app.log);
@@ -120,7 +120,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
         await closeApp(app, replies, graceMs);
         return isComplete;
       } finally {
-        // Last: a NATS server that hangs keeps this waiting, and no client of ours.
+        // Last, so that a NATS server that hangs delays none of our clients.
         await fleet?.leave();
       }
     }),

@@ -14,27 +14,26 @@ import type { Callers } from "../tenants/callers.ts";
 /** An app's server that listens before the app has its routes. */
 export interface StartupListener {
   readonly url: string;
-  /** The app answers from now on, on open connections too. Call it after `app.ready()`. */
+  /** Lets the app answer from now on, on open connections too. Call it after `app.ready()`. */
   open(): void;
   /** Instead of `open`: releases the port. */
   close(): void;
 }
 
-/** Requests that are held until the app answers; one more is told to come back. */
+/** Most requests held until the app answers; further ones get 503. */
 const maxHeld = 1000;
 
 export interface StartupOptions {
   readonly settings: Settings;
   readonly callers: Callers;
-  /** Their names. */
   readonly models: readonly string[];
-  /** Time for which a process that loads no model holds requests during its start, before it refuses them. */
+  /** How long a process that loads no model holds requests during its start before it refuses them. */
   readonly holdMs: number;
 }
 
 /**
- * Listens while the app is still being put together: health routes and `/api/version` answer, `/v1/models` lists the models
- * by their names, everything else is told to come back.
+ * Listens while the app is still being assembled: health routes and `/api/version` answer, `/v1/models` lists the models' names,
+ * everything else gets 503 with `Retry-After`.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
@@ -83,7 +82,7 @@ function answer(request: IncomingMessage, response: ServerResponse, models: read
   const path = pathOf(request);
   const id = requestId(request);
   response.setHeader("x-request-id", id);
-  // A client that is still sending reads the answer only after that.
+  // A client reads the answer only after it has sent its body.
   request.resume();
   if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
   if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
@@ -118,7 +117,7 @@ const json = "application/json; charset=utf-8";
 function send(response: ServerResponse, status: number, type: string | undefined, body: string): void {
   response.statusCode = status;
   if (type !== undefined) response.setHeader("content-type", type);
-  // Sent with its length: without it the body comes in chunks, which not every probe reads.
+  // With a length, because not every probe reads a chunked body.
   if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body));
   if (status === 503) response.setHeader("retry-after", "1");
   response.end(body);

@@ -28,10 +28,10 @@ const echo: ModelDefinition = {
 };
 
 /**
- * Answers requests of its own, so that V8 has compiled its request code before the first one comes: the first
- * thousands take several times the CPU time of later ones. It ends early when `server` is asked for work, or closes. App and
- * model are its own, on a free port of the loopback interface: no log, no metric and no trace shows these requests. Nothing
- * is done with WARMUP_BATCHES=0, nor by a worker of a fleet, which gets its items another way.
+ * Sends requests to itself, so that V8 has compiled the request code before the first real one: the first few thousand take several
+ * times the CPU time of later ones. Ends early when `server` gets a request for work, or closes. It uses an app and a model of its
+ * own on a free loopback port, so these requests appear in no log, metric or trace. Does nothing with WARMUP_BATCHES=0 or in a fleet
+ * worker, whose items do not come over HTTP.
  */
 export async function warmUpHttp(settings: Settings, server: Server): Promise<void> {
   if (settings.warmupBatches === 0 || roleOf(settings) === "worker" || isTraced()) return;
@@ -41,7 +41,7 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   const app = openApp(own);
   const models = new Models([echo], own, (definition) => new ServedModel(definition, own));
   new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
-  // In a plugin of its own, as the server has them: Fastify makes other classes of requests and replies for each.
+  // In a plugin, as in the real server: Fastify creates separate request and reply classes for each plugin.
   await app.register(async (routes) => {
     takeJsonAsBytes(routes);
     showSchemasOnly(routes);
@@ -62,7 +62,7 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   }
 }
 
-/** Calls `listener` once: when a request asks for work, or at the end. Probes and pages ask with GET. */
+/** Calls `listener` once: on the first request that is not a GET (probes and pages use GET), or when the server closes. */
 function whenUsed(server: Server, listener: () => void): void {
   const onRequest = ({ method }: IncomingMessage): void => {
     if (method === "POST") used();
@@ -81,7 +81,7 @@ const tensorHead = JSON.stringify({
   parameters: { binary_data_output: true },
 });
 
-/** Its requests, in turn: numbers as JSON and as bytes. */
+/** The requests it alternates: numbers as JSON and as bytes. */
 const requests = [
   post("/infer", "content-type: application/json\r\n", Buffer.from(`[${numbers.join()}]`)),
   post(
@@ -96,14 +96,16 @@ function post(path: string, headers: string, body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(head), body]);
 }
 
-/** One request after the other, as long as `another` says so, a few on each connection: to take one must be warm too. */
+/**
+ * Sends requests one after the other while `another` says so, a few on each connection, since accepting connections must be warm too.
+ */
 async function ask(port: number, another: () => boolean): Promise<void> {
   for (let sent = requestsPerConnection; sent === requestsPerConnection;) {
     sent = 0;
     const socket = connect(port, "127.0.0.1");
     const next = (): unknown =>
       sent < requestsPerConnection && another() ? socket.write(requests[sent++ % requests.length]!) : socket.end();
-    /** Bytes of the reply that are to come. */
+    /** Bytes of the reply still to come. */
     let left = 0;
     socket.on("data", (piece) => {
       left -= piece.length;

@@ -10,9 +10,8 @@ const oneHead = new RegExp(`^${space}(?:\\{${space}"input"${space}:${space})?(?=
 const severalHead = new RegExp(`^${space}\\{${space}"inputs"${space}:${space}\\[${space}(?=\\[)`);
 
 /**
- * Reads `[…]`, `{"input": […]}` or `{"inputs": [[…], …]}` straight into arrays of exactly `length` floats, each number
- * looked at once. Undefined for everything else, also for a wrong body: JSON.parse then finds the fault, and says how many
- * numbers there were.
+ * Reads `[…]`, `{"input": […]}` or `{"inputs": [[…], …]}` straight into arrays of exactly `length` floats, in one pass. Undefined for
+ * everything else, including a wrong body: JSON.parse then finds the fault and the number of elements.
  */
 export function floatInputsOf(body: unknown, length: number, maxItems: number): FloatInputs | undefined {
   if (!Buffer.isBuffer(body)) return undefined;
@@ -50,7 +49,7 @@ function skipSpace(bytes: Buffer, offset: number): number {
   return at;
 }
 
-/** Whether from `offset` on there is nothing but these characters, with any space around them. */
+/** Whether only these characters follow from `offset` on, with any whitespace around them. */
 function endsWith(bytes: Buffer, offset: number, characters: string): boolean {
   let at = skipSpace(bytes, offset);
   for (const character of characters) {

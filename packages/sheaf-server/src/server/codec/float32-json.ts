@@ -1,19 +1,19 @@
 /**
- * Float32 arrays to and from JSON text, straight from and into bytes: `JSON.stringify` writes 17 digits of numbers that
- * have 9, and `JSON.parse` builds an array of doubles first. 768 of them take 16 µs to write instead of 70.
+ * Converts Float32 arrays to and from JSON bytes directly: `JSON.stringify` writes 17 digits where 9 suffice, and `JSON.parse` builds
+ * an array of doubles first. Writing 768 numbers takes 16 µs instead of 70.
  */
 
 /** Maximum bytes of an array of `length` values: two brackets, and `-0.00000123456789,` for each value. */
 export const maxFloat32JsonBytes = ({ length }: Float32Array): number => 2 + 18 * length;
 
 /**
- * Writes a JSON array of the values into `target` from `offset` on, where `maxFloat32JsonBytes` must be free. It is exact:
- * parsed and rounded to float32 each value is itself again. NaN and ±Infinity are null.
+ * Writes a JSON array of the values into `target` from `offset` on, where `maxFloat32JsonBytes` must be free. The text is exact:
+ * parsed and rounded to float32, each value is restored. NaN and ±Infinity become null.
  * @returns the offset after the last byte written
  */
 export function writeFloat32Json(values: Float32Array, target: Uint8Array, offset: number): number {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  // Four digits a write, wherever they stand.
+  // Four digits per write, at any alignment.
   const words = new DataView(target.buffer, target.byteOffset, target.byteLength);
   let at = offset;
   target[at++] = Ascii.openBracket;
@@ -25,23 +25,23 @@ export function writeFloat32Json(values: Float32Array, target: Uint8Array, offse
   return at;
 }
 
-/** Where an array of numbers ended, or why it is none. */
+/** Where an array of numbers ended, or why it is not one. */
 export type Float32Parse =
   | { readonly ok: true; /** After the closing bracket. */ readonly end: number; readonly count: number }
   | {
       readonly ok: false;
-      /** `not-finite`: a number that float32 has no room for, such as 1e999. `too-long`: more numbers than `target`. */
+      /** `not-finite`: a number beyond the range of float32, such as 1e999. `too-long`: more numbers than `target`. */
       readonly reason: "malformed" | "not-finite" | "too-long";
       /** The element in question. */
       readonly index: number;
-      /** Its first byte. */
+      /** Offset of its first byte. */
       readonly offset: number;
       /** The text at that place, at most 24 characters. */
       readonly got: string;
     };
 
 /**
- * Reads a flat JSON array of numbers that starts at `offset` into `target`: each as `Math.fround(JSON.parse(text))`.
+ * Reads a flat JSON array of numbers that starts at `offset` into `target`, each rounded as `Math.fround(JSON.parse(text))` would.
  * Strict JSON, so NaN, Infinity, `.5`, `1.` and a trailing comma are malformed.
  */
 export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32Array): Float32Parse {
@@ -53,12 +53,12 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
   const lastWord = bytes.length - 4;
   for (let count = 0; ; count++) {
     const start = at;
-    // 1 or 0, without a branch: signs come at random, and a wrong guess of the processor costs as much as four digits.
+    // 1 or 0 without a branch: signs are random, and a misprediction costs as much as four digits.
     const minus = (((bytes[at] as number) ^ Ascii.minus) - 1) >>> 31;
     at += minus;
 
-    // Up to nine digits, as an integer that the engine keeps in a register: half the time of a double. Written out: of
-    // so many calls of a helper the engine would inline only the first.
+    // Up to nine digits, as an integer that the engine keeps in a register, which halves the time. Unrolled, because the engine would
+    // inline only the first of many calls of a helper.
     let digit = (bytes[at] as number) ^ Ascii.zero;
     if (digit > 9) return failure(bytes, "malformed", count, start);
     let head = digit;
@@ -76,10 +76,10 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
       pointAt = at;
       digit = (bytes[++at] as number) ^ Ascii.zero;
       if (digit > 9) return failure(bytes, "malformed", count, start);
-      // Four digits at once, as long as they make no more than nine together: most numbers have eight behind the point.
+      // Four digits at once, up to nine in all: most numbers have eight after the point.
       while (head < fiveDigits && at <= lastWord) {
         const four = words.getInt32(at, true) ^ 0x30303030;
-        // A byte above 9 reaches its highest bit with 0x76 more, or has it already.
+        // A byte above 9 has its highest bit set, at the latest once 0x76 is added.
         if ((((four + 0x76767676) | 0 | four) & 0x80808080) !== 0) break;
         const pairs = (Math.imul(four, 10) + (four >>> 8)) | 0;
         head = (Math.imul(head, 10_000) + Math.imul(pairs & 0xff, 100) + ((pairs >>> 16) & 0xff)) | 0;
@@ -99,8 +99,8 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
       // Both are exact doubles, so one division rounds once and correctly (Clinger 1990).
       value = head / powerOfTen(decimals);
     } else {
-      // Converted, though it is a number already: to the engine the result of a call may be anything, so it would keep
-      // `value` on the heap in both branches, 16 bytes a number.
+      // Converted although it is a number: the engine does not know the type of a call's result and would keep `value` on the heap in
+      // both branches, at 16 bytes a number.
       // oxlint-disable-next-line typescript/no-unnecessary-type-conversion
       value = Number(readRest(bytes, start + minus, at, head, pointAt));
       if (Number.isNaN(value)) return failure(bytes, "malformed", count, start);
@@ -121,12 +121,12 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
   }
 }
 
-/** Where the number ended that `readRest` read last: a second result without an object for each number. */
+/** Where the number that `readRest` last read ended: a second result that needs no object. */
 let endOfNumber = 0;
 
 /**
- * A number that is longer than nine digits or has an exponent: it began at `start`, and `firstDigits` are its
- * digits before `offset`. `pointAt` is the place of its decimal point, -1 where none has come yet. NaN where it is malformed.
+ * Reads a number of more than nine digits or with an exponent. It began at `start`, and `firstDigits` holds its digits before
+ * `offset`. `pointAt` is the offset of its decimal point, -1 if none has come yet. NaN if it is malformed.
  */
 function readRest(bytes: Buffer, start: number, offset: number, firstDigits: number, pointAt: number): number {
   let at = offset;
@@ -157,7 +157,7 @@ function readRest(bytes: Buffer, start: number, offset: number, firstDigits: num
     if (digit > 9) return NaN;
     let written = 0;
     for (; digit <= 9; digit = digitAt(bytes, ++at)) {
-      // Capped far outside a double's range, so that a thousand digits of exponent stay a number.
+      // Capped far outside a double's range, so that an exponent of a thousand digits cannot overflow.
       if (written < 100_000) written = written * 10 + digit;
     }
     exponent += isBelow ? -written : written;
@@ -170,9 +170,9 @@ function readRest(bytes: Buffer, start: number, offset: number, firstDigits: num
   return droppedDigits > 0 && isNearTie(value) ? Number(bytes.toString("latin1", start, at)) : value;
 }
 
-/** Ten to the eighth: an integer from here on has nine digits, and a tenth may not fit 31 bits. */
+/** From here on an integer has nine digits, and a tenth may not fit in 31 bits. */
 const nineDigits = 100_000_000;
-/** Four digits behind fewer than these make nine at most. */
+/** An integer below this and four more digits make nine digits at most. */
 const fiveDigits = 100_000;
 
 const Ascii = {
@@ -206,7 +206,7 @@ const fourDigits: Uint32Array = Uint32Array.from({ length: 10_000 }, (_, i) =>
   Buffer.from(String(i).padStart(4, "0"), "latin1").readUInt32LE(),
 );
 
-/** Nine significant digits, which tell any two float32 apart; fewer where six are enough, and no trailing zeros. */
+/** Writes nine significant digits, which distinguish any two float32, or fewer if six suffice; no trailing zeros. */
 function writeNumber(
   values: Float32Array,
   allBits: Uint32Array,
@@ -215,7 +215,7 @@ function writeNumber(
   words: DataView,
   offset: number,
 ): number {
-  // Read here: as arguments both would be objects on the heap, 24 KiB a row of 768.
+  // Read here: as arguments both would be heap objects, 24 KiB for a row of 768.
   const value = values[index] as number;
   const bits = allBits[index] as number;
   let at = offset;
@@ -234,7 +234,7 @@ function writeNumber(
   const scale = powerOfTen(decimals);
   // Below 2 ** 30, so that the engine may keep it a small integer.
   let digits = (x * scale + 0.5) | 0;
-  // Numbers that were written with up to six digits read as they were written: 0.1 and not 0.100000001.
+  // Numbers given with up to six digits come out unchanged: 0.1, not 0.100000001.
   const tail = digits % 1000;
   if (tail <= 60 || tail >= 940) {
     const shorter = tail <= 60 ? digits - tail : digits - tail + 1000;
@@ -287,7 +287,7 @@ const tieWords = new Uint32Array(tieScratch.buffer);
 const lowWord = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 0 : 1;
 
 /**
- * Whether a double whose digits beyond the 15th were dropped is so close to the middle of two float32 that they could
+ * Whether a double whose digits beyond the 15th were dropped is so close to the midpoint of two float32 that those digits could
  * decide: float32 drops the double's low 29 bits, and the dropped digits are worth fewer than 16 of its units.
  */
 function isNearTie(value: number): boolean {
@@ -311,7 +311,7 @@ function skipSpace(bytes: Buffer, offset: number): number {
   return at;
 }
 
-/** The part for an error message: up to the next comma, bracket or space, and a string up to its end. */
+/** The token for an error message: up to the next comma, bracket or space; a string up to its end. */
 function tokenAt(bytes: Buffer, offset: number): string {
   const text = bytes.toString("utf8", offset, offset + 64);
   const token = /^(?:"[^"]*"?|[[{]|[^\s,\]}]+|.)/su.exec(text)?.[0] ?? "the end of the text";

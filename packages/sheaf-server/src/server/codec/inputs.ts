@@ -29,7 +29,6 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
   }
 }
 
-/** The schema of what `inputParser` takes. */
 export function itemSchema(input: ModelInput, settings: Settings): Schema {
   switch (input.kind) {
     case "text":
@@ -61,14 +60,14 @@ const pairSchema = (settings: Settings): Schema =>
 export const textSchema = ({ maxTextChars }: Settings): Schema =>
   Type.String({ minLength: 1, maxLength: maxTextChars });
 
-/** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
+/** Whether a bare JSON object without `input` and `inputs` is itself an item of this model. */
 export const takesObjects = (input: ModelInput): boolean => takesPairs(input) || input.kind === "tensors";
 
-/** Whether two texts that are judged together are an item of this model. */
+/** Whether an item of this model may be a pair of texts. */
 export const takesPairs = (input: ModelInput): boolean =>
   input.kind === "text-pair" || (input.kind === "text" && input.takesPairs === true);
 
-/** Whether an item is JSON that the model gets as it came, or has such a part. */
+/** Whether an item is, or contains, JSON that the model gets unchanged. */
 export const takesJson = (input: ModelInput): boolean =>
   input.kind === "json" || (input.kind === "tensors" && input.tensors.some(({ isJson }) => isJson === true));
 
@@ -100,7 +99,7 @@ function textItem(value: unknown, path: string, maxChars: number): string {
   return text;
 }
 
-/** One pass over the numbers: type, finiteness and copy together. */
+/** Checks type and finiteness and copies, all in one pass. */
 function floatsItem(value: unknown, path: string, length: number): Float32Array {
   if (value instanceof Float32Array && value.length === length) return value;
   if (!Array.isArray(value)) throw invalid(path, `an array of ${length} numbers`, value);
@@ -108,7 +107,7 @@ function floatsItem(value: unknown, path: string, length: number): Float32Array 
   const floats = new Float32Array(length);
   for (let i = 0; i < length; i++) {
     const number: unknown = value[i];
-    // Also false for NaN, and for numbers that only a float64 can hold: they would become Infinity in the model.
+    // Also refuses NaN, and numbers beyond float32, which would become Infinity in the model.
     if (typeof number !== "number" || !(number >= -largestFloat32 && number <= largestFloat32))
       throw invalid(`${path}[${i}]`, "a finite float32 number", number);
     floats[i] = number;
@@ -122,7 +121,7 @@ export function objectAt(value: unknown, path: string, expected: string): Record
   return value as Record<string, unknown>;
 }
 
-/** @throws {Problem} 422 naming the first key that is not known, and the nearest that is; `isNothing` may let one pass. */
+/** @throws {Problem} 422 naming the first unknown key and the nearest known one; `isNothing` may let a key pass. */
 export function checkKeys(
   value: Readonly<Record<string, unknown>>,
   keys: readonly string[],
@@ -135,7 +134,7 @@ export function checkKeys(
   });
 }
 
-/** The object at `path`, with no other keys than these. */
+/** The object at `path`, which may have only these keys. */
 export function objectOf(
   value: unknown,
   path: string,

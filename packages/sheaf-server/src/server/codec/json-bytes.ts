@@ -3,12 +3,12 @@ import { costs } from "../../shared/costs.ts";
 import { maxFloat32JsonBytes, writeFloat32Json } from "./float32-json.ts";
 import type { LargeJson } from "./large-json.ts";
 
-/** JSON in pieces: text as it is, float arrays that are written straight into the bytes of the reply, and large values. */
+/** JSON in pieces: finished text, float arrays that are written straight into the reply's bytes, and large values. */
 export type JsonParts = readonly (string | Float32Array | LargeJson)[];
 
 type Part = string | Float32Array | Uint8Array;
 
-/** The most bytes that the pieces may take; Infinity where one is a large value. */
+/** The most bytes that the pieces may take; Infinity if one is a large value. */
 export function mostJsonBytes(parts: JsonParts): number {
   let most = 0;
   for (const part of parts) most += typeof part === "object" && "pieces" in part ? Infinity : maxBytesOf(part);
@@ -30,7 +30,7 @@ export function* jsonBytesOf(parts: JsonParts): Generator<Buffer> {
   yield jsonBytes(group);
 }
 
-/** Without large values, and long arrays in pieces. */
+/** Splits large values and long arrays into pieces. */
 function* flat(parts: JsonParts): Generator<Part> {
   for (const part of parts) {
     if (typeof part === "string") yield part;
@@ -48,7 +48,7 @@ function* flat(parts: JsonParts): Generator<Part> {
 const longestRow = costs.pieceBytes / 16;
 const comma = 0x2c;
 
-/** Writes pieces into one buffer; rows that a worker has written already are copied. */
+/** Writes pieces into one buffer; rows that a worker has already encoded are copied. */
 export function jsonBytes(parts: readonly Part[]): Buffer {
   let maxBytes = 0;
   for (const part of parts) maxBytes += maxBytesOf(part);
@@ -72,10 +72,9 @@ function write(part: Part, bytes: Buffer, at: number): number {
   return at + written.length;
 }
 
-/** The pieces of each list with a comma between two lists. */
 export const commaSeparated = (lists: readonly JsonParts[]): JsonParts =>
   lists.flatMap((parts, index) => (index === 0 ? parts : [",", ...parts]));
 
-/** Float32 is little-endian, as clients decode it: so is every platform of Node but s390x. */
+/** In the platform's byte order, which is the little-endian one that clients expect on all of Node's platforms but s390x. */
 export const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array | Uint8Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString("base64");

@@ -12,7 +12,7 @@ function plainArrays(_key: string, value: unknown): unknown {
 const isNumbers = (value: unknown): value is ArrayLike<unknown> & { slice(from: number, to: number): unknown } =>
   ArrayBuffer.isView(value) && !(value instanceof DataView);
 
-/** A value whose JSON is written piece by piece: all of it at once would keep the thread too long. */
+/** A value whose JSON is written piece by piece, so that it does not block the thread for long. */
 export interface LargeJson {
   pieces(): Generator<string>;
 }
@@ -24,7 +24,7 @@ export const jsonPart = (value: unknown): string | LargeJson =>
 /** Values in a piece; 16 characters of a text count as one. */
 const mostSize = costs.largeBytes / 16;
 
-/** How many values one holds, counted up to `most`. */
+/** Number of values that `value` contains, counted up to `most`. */
 function sizeOf(value: unknown, most: number): number {
   if (typeof value === "string") return 1 + value.length / 16;
   if (typeof value !== "object" || value === null) return 1;
@@ -48,7 +48,7 @@ function* piecesOfText(text: string): Generator<string> {
   yield '"';
   for (let from = 0, to = 0; from < text.length; from = to) {
     to = from + costs.largeBytes / 4;
-    // A pair of surrogates is one character.
+    // Not between the halves of a surrogate pair.
     if (isHighSurrogate(text.charCodeAt(to - 1))) to++;
     yield JSON.stringify(text.slice(from, to)).slice(1, -1);
   }
@@ -57,7 +57,7 @@ function* piecesOfText(text: string): Generator<string> {
 
 const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code < 0xdc00;
 
-/** Small elements together, large ones each in pieces of their own. */
+/** Joins small elements and splits large ones. */
 function* piecesOfList(list: ArrayLike<unknown> & { slice(from: number, to: number): unknown }): Generator<string> {
   yield "[";
   for (let from = 0, to = 0; from < list.length; from = to) {

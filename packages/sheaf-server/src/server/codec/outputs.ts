@@ -4,7 +4,7 @@ import { checkElements } from "./result-faults.ts";
 import type { JsonParts } from "./json-bytes.ts";
 import { jsonPart } from "./large-json.ts";
 
-/** A worker's result for one item, as far as replies look into it. A model of JSON may give anything, also null. */
+/** The fields of a worker's result that replies use. A JSON model may give anything, including null. */
 interface Fields {
   readonly score?: number;
   readonly tokens?: unknown;
@@ -18,7 +18,7 @@ export function vectorOf(output: unknown): Float32Array {
   return output instanceof Float32Array ? output : (output as { vector: Float32Array }).vector;
 }
 
-/** Tokens an item took; 0 where the model counts none. */
+/** Number of tokens of an item; 0 if the model does not count them. */
 export function tokensOf(output: unknown): number {
   const tokens = (output as Fields | null | undefined)?.tokens;
   return Number.isSafeInteger(tokens) ? (tokens as number) : 0;
@@ -38,7 +38,6 @@ export function excessOf(output: unknown, input: ModelInput): string {
   return `${found}, more than ${most === undefined ? "the model takes" : `the model's ${most}`}`;
 }
 
-/** The JSON of an item's `output`. */
 export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
   switch (kind.kind) {
     case "vector":

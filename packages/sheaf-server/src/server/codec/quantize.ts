@@ -1,21 +1,20 @@
 import type { VectorRanges } from "../../runners/contract/model-spec.ts";
 import { ofLengthOne } from "../../runners/text/vector-modules.ts";
 
-/** The types of small integers that a vector may be given in, by the names of Cohere, Jina, Voyage and Mistral. */
+/** Types of small integers for vectors, as Cohere, Jina, Voyage and Mistral name them. */
 export const quantizedTypes = ["int8", "uint8", "binary", "ubinary"] as const;
 export type QuantizedType = (typeof quantizedTypes)[number];
 
 export const isQuantized = (type: string | undefined): type is QuantizedType =>
   quantizedTypes.includes(type as QuantizedType);
 
-/** Whether a type divides the range of each dimension, which a sample of texts has shown; the others take the sign alone. */
+/** Whether a type needs the range of each dimension, which comes from a sample of texts; the others use only the sign. */
 export const needsRanges = (type: QuantizedType): boolean => type === "int8" || type === "uint8";
 
 /**
- * A vector in small integers, once it has length 1, as `quantize_embeddings` of sentence-transformers 6.2 makes them. `int8`
- * and `uint8`: which of 256 equal steps between the smallest and the largest number of its dimension, and the nearest
- * where a number is outside. `binary` and `ubinary`: a bit for each number, 1 where it is above 0, the first one highest.
- * The signed types are the unsigned ones less 128.
+ * Quantizes a vector, scaled to length 1, as `quantize_embeddings` of sentence-transformers 6.2 does. `int8` and `uint8` map the
+ * range of each dimension to 256 equal steps and clamp numbers outside it. `binary` and `ubinary` keep one bit per number, 1 if it is
+ * above 0, highest bit first. The signed types are the unsigned ones minus 128.
  */
 export function quantized(
   vector: Float32Array,
@@ -26,7 +25,7 @@ export function quantized(
   return type === "int8" || type === "binary" ? Int8Array.from(bytes, (byte) => byte - 128) : bytes;
 }
 
-/** In the arithmetic of float32, as NumPy has it: another rounding would end on another step. */
+/** In float32 arithmetic, like NumPy: other rounding would give other steps. */
 function stepsOf(vector: Float32Array, { min, max }: VectorRanges): Uint8Array {
   const { fround } = Math;
   return Uint8Array.from(vector, (value, i) => {

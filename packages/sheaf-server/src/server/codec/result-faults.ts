@@ -4,8 +4,8 @@ import { shownElements } from "../../runners/tensors/elements.ts";
 import { costs } from "../../shared/costs.ts";
 
 /**
- * Refuses a result that a reply would change: NaN and ±Infinity, which JSON has no words for, integers that no double holds,
- * Maps and Sets, and texts that are no Unicode. Tensors are looked at where they are written: their bytes hold every number.
+ * Refuses a result that JSON would change: NaN and ±Infinity, integers beyond a double's precision, Maps and Sets, and strings that
+ * are not valid Unicode. Tensors are checked only when they are written as JSON: in binary every number is fine.
  * @throws {Problem} `MODEL_ERROR` with the place in the result.
  */
 export function checkResult(result: unknown, output: ModelOutput): void {
@@ -35,7 +35,7 @@ export function checkResult(result: unknown, output: ModelOutput): void {
   }
 }
 
-/** The same of a tensor's elements, before they become JSON. `name` is the tensor's. @throws {Problem} */
+/** Checks a tensor's elements before they become JSON. `name` is the tensor's. @throws {Problem} */
 export function checkElements(data: ArrayLike<unknown>, datatype: TensorDatatype, name: string): void {
   if (datatype === "FP16") return checkElements(shownElements(data as ArrayLike<number>, datatype), "FP64", name);
   if (datatype.startsWith("FP") ? !isFinite(data as ArrayLike<number>) : datatype.endsWith("64"))
@@ -65,7 +65,7 @@ function check(value: unknown, path: string, depth = 0): void {
     check((value as Readonly<Record<string, unknown>>)[key], path === "" ? key : `${path}.${key}`, depth + 1);
 }
 
-/** One pass without a branch for each: any number that is not finite makes the sum NaN. */
+/** One pass without a branch per number: any number that is not finite makes the sum NaN. */
 function isFinite(numbers: ArrayLike<number>): boolean {
   let sum = 0;
   for (let i = 0; i < numbers.length; i++) sum += numbers[i]! - numbers[i]!;

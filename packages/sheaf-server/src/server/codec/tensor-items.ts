@@ -5,8 +5,8 @@ import { invalid } from "../../problems/problem.ts";
 import { textAt } from "./text-at.ts";
 
 /**
- * One item from nested JSON arrays: `{ name: [[…]] }`, or the bare array where the model has one input. Gives one typed
- * array per tensor (texts: string[]; JSON as it is), and `shape:NAME` beside it where an axis is free.
+ * Reads one item from nested JSON arrays: `{ name: [[…]] }`, or the bare array if the model has one input. Returns one typed array
+ * per tensor (texts: string[]; JSON unchanged), plus `shape:NAME` if an axis is free.
  * @throws {Problem} naming path, expected and got.
  */
 export function tensorItem(value: unknown, path: string, tensors: readonly TensorSpec[]): Record<string, unknown> {
@@ -34,7 +34,6 @@ export function tensorItem(value: unknown, path: string, tensors: readonly Tenso
   return item;
 }
 
-/** The nested arrays that `tensorItem` takes of a tensor. */
 export function tensorSchema({ shape, datatype, isJson }: TensorSpec): Schema {
   if (isJson === true) return Type.Unknown({ description: "Any JSON value." });
   const element = datatype === "BYTES" ? Type.String() : elementSchema(elements[datatype]);
@@ -81,7 +80,7 @@ function texts(content: unknown, path: string, shape: readonly number[]): string
   return data;
 }
 
-/** Every element in row order; each array must be as long as the first of its axis. */
+/** Visits every element in row order; all arrays of an axis must have the same length. */
 function walk(
   content: unknown,
   path: string,

@@ -1,13 +1,13 @@
 import type { NatsFrontEnd, NatsWorker } from "sheaf/adapters/nats";
 
-/** A model's part in a fleet: the side of the queue on which it stands. */
+/** A model's part in a fleet: its side of the queue. */
 export interface FleetPart {
   /** Resolves when the queue can be used; rejects with the reason if it never will. */
   readonly ready: Promise<void>;
-  /** Why the queue cannot be used now; undefined where it can. */
+  /** Why the queue cannot be used now; undefined if it can. */
   readonly unavailableReason: string | undefined;
-  /** A gateway's, where its items go in. */
+  /** Set on a gateway: it puts items into the queue. */
   readonly frontEnd?: NatsFrontEnd<unknown, unknown>;
-  /** A worker's, where its items come out. */
+  /** Set on a worker: it takes items out of the queue. */
   readonly worker?: NatsWorker;
 }

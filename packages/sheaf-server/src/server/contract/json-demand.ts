@@ -1,14 +1,13 @@
-/** Of the last replies, how many count. */
+/** Number of recent replies that count. */
 const memory = 32;
 
 /**
- * Whether the replies of a model are mostly JSON, or bytes: its workers write rows as JSON only where that is read. JSON
- * until replies say otherwise.
+ * Tracks whether a model's replies are mostly JSON or binary, so that its workers encode rows as JSON only if that is used. Starts
+ * with JSON.
  */
 export class JsonDemand {
   #share = 1;
 
-  /** One reply more. */
   note(isJson: boolean): void {
     this.#share += ((isJson ? 1 : 0) - this.#share) / memory;
   }

@@ -3,7 +3,7 @@ import type { CommonSpec } from "../../runners/contract/model-spec.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonDemand } from "./json-demand.ts";
 
-/** The version of every model that does not say another. */
+/** The version of a model that names none. */
 export const onlyVersion = "1";
 
 /** A model to serve: its inputs and outputs, and the executor that runs it. */

@@ -1,6 +1,6 @@
 import type { BatchRecord } from "sheaf";
 
-/** How often something happened, and how long it took in all. */
+/** How often something happened, and its total duration. */
 export interface Duration {
   count: number;
   ms: number;
@@ -10,7 +10,7 @@ const none = (): Duration => ({ count: 0, ms: 0 });
 
 /** A request that was answered. */
 export interface AnsweredRequest {
-  /** That ran: those from the cache did not. */
+  /** Items that ran, not those from the cache. */
   readonly items: number;
   /** Arrival → result of its last item. */
   readonly totalMs: number;
@@ -18,17 +18,17 @@ export interface AnsweredRequest {
   readonly queueMs: number;
 }
 
-/** Counts of a model since it was opened, over all protocols: they only grow. */
+/** Counts of a model since it was opened, over all protocols; they never fall. */
 export class ModelStatistics {
   readonly success: Duration = none();
   readonly fail: Duration = none();
-  /** Of the requests that were answered. */
+  /** Queue time of answered requests. */
   readonly queue: Duration = none();
-  /** Of these, the requests for which nothing ran. */
+  /** Answered requests for which nothing ran. */
   readonly withoutRun: Duration = none();
-  /** Items that ran, of the requests that were answered. */
+  /** Items of answered requests that ran. */
   items = 0;
-  /** Successful batches and their run times, by size: at most as many entries as a batch has items. */
+  /** Successful batches and their run times by size, so at most one entry for each possible size. */
   readonly batches: Map<number, Duration> = new Map();
   /** When the last request ended, in ms since 1970; 0 before the first. */
   lastAtMs = 0;

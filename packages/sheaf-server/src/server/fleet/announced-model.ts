@@ -12,8 +12,8 @@ import { queueOf } from "./queue.ts";
 type Description = Pick<ModelDefinition, "input" | "output">;
 
 /**
- * Learns from the workers of a fleet the inputs and outputs of their model, as soon as one of that name serves: a gateway needs
- * neither the file nor its imports.
+ * Learns a model's inputs and outputs from the fleet's workers, as soon as one serves it, so that a gateway needs neither the file
+ * nor its imports.
  */
 export const announcedModels =
   (connection: FleetConnection, log: FleetLog): LearnModel =>
@@ -49,7 +49,7 @@ function parsed(text = "{}"): Fields {
   }
 }
 
-/** Whether it is of a kind that a worker in another language can declare; `flat` is that of one array of floats. */
+/** Whether a worker in another language can declare this kind; `flat` is the kind of a single array of floats. */
 function isKnown(value: unknown, flat: "floats" | "vector"): boolean {
   const { kind, length, tensors } = (value ?? {}) as Fields;
   if (kind === flat) return isLength(length);

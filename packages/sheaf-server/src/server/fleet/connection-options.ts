@@ -4,11 +4,11 @@ import { credsAuthenticator, type ConnectionOptions } from "@nats-io/transport-n
 import { masked } from "../../shared/masked.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** The client tries the server first that it was connected to, which may hang. */
+/** Short, because the client first tries the server that it was connected to, and that one may hang. */
 const connectTimeoutMs = 2000;
 const reconnectAfterMs = 250;
 
-/** How NATS is reached. @throws {Error} naming the setting that can never be right: a file, an address. */
+/** Options for the connection to NATS. @throws {Error} naming a setting that can never work: a file, an address. */
 export async function connectionOptions(settings: Settings): Promise<ConnectionOptions> {
   const { natsUrl = "", natsToken, natsCredsFile } = settings;
   const { servers, ...inUrl } = serversOf(natsUrl);
@@ -21,9 +21,9 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
     timeout: connectTimeoutMs,
     maxReconnectAttempts: -1,
     reconnectTimeWait: reconnectAfterMs,
-    // Credentials that are changed at the server first and here later must not end a running fleet.
+    // Credentials that change at the server first and here later must not end a running fleet.
     ignoreAuthErrorAbort: true,
-    // A server that hangs is noticed after three of these without an answer, and another one is tried.
+    // After three unanswered pings the server counts as hung, and another one is tried.
     pingInterval: 1000,
     ...(natsUser === undefined ? {} : { user: natsUser }),
     ...(natsPassword === undefined ? {} : { pass: natsPassword }),
@@ -35,7 +35,7 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
 
 interface Servers {
   readonly servers: string[];
-  /** `nats://user:password@host`: of the first address that has them. */
+  /** From the first address of the form `nats://user:password@host`. */
   readonly user: string | undefined;
   readonly password: string | undefined;
 }
@@ -98,13 +98,13 @@ async function tlsOf({
   return { ...own, ca };
 }
 
-/** Which settings a connection that failed points at; empty where it points at none. */
+/** Names the settings that a failed connection points to; empty if to none. */
 export function settingsAtFault(error: unknown, { tls }: ConnectionOptions): string {
   const { name, code = "", message } = error as Error & { code?: string };
   if (/ALTNAME/.test(code)) return ". NATS_URL names the server by a name that its certificate does not have.";
   if (/CERT|ISSUER|SIGNATURE/.test(code)) return ". See NATS_TLS_CA_FILE.";
   if (/does not support 'tls'/.test(message)) return ". See NATS_URL and the NATS_TLS_… settings: they ask for TLS.";
-  // With TLS 1.3 a server that misses a certificate says nothing that the client hears.
+  // With TLS 1.3 a client does not learn that the server wanted a certificate.
   const asksForOwn = typeof tls === "object" && name === "TimeoutError";
   return asksForOwn ? ". Where the server asks for a certificate, see NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE." : "";
 }

@@ -8,7 +8,7 @@ import { connectionOptions, settingsAtFault } from "./connection-options.ts";
 
 const connectAgainMs = 500;
 const partingMs = 2000;
-/** Most warnings that are logged, each of them once. */
+/** Most distinct warnings that are logged. */
 const maxLogged = 100;
 
 /** The oldest server whose JetStream has the functions that a queue needs. */
@@ -24,11 +24,11 @@ function tooOld(version = ""): TooOld | undefined {
 }
 
 /**
- * The process's one connection to NATS. It opens when NATS can be reached, and closes with the server. Until it is open its users
- * see a connection that is down: they can subscribe, and their requests wait.
+ * The process's only connection to NATS. It opens once NATS can be reached, and closes with the server. Until then it looks like a
+ * connection that is down: users can subscribe, and their requests wait.
  */
 export class FleetConnection implements NatsConnection {
-  /** Rejects where it can never be: wrong credentials, a file that is not there. */
+  /** Rejects if it can never open: wrong credentials, a missing file. */
   readonly opened: Promise<unknown>;
   readonly #client: Promise<Client>;
   #unavailableReason = "it connects";
@@ -40,7 +40,7 @@ export class FleetConnection implements NatsConnection {
   constructor(settings: Settings, log: FleetLog) {
     this.#log = log;
     this.opened = this.#client = this.#connect(settings);
-    // The code that needs it gets the error there.
+    // Whoever awaits `opened` gets the error.
     this.#client.catch(() => (this.#isClosed = true));
   }
 
@@ -89,7 +89,7 @@ export class FleetConnection implements NatsConnection {
     await (await this.#client).flush();
   }
 
-  /** Its first connection is a reconnect too. */
+  /** Reports the first connection as a reconnect too. */
   async *status(): AsyncGenerator<{ readonly type: string }> {
     const known = this.#connection;
     const connection = known ?? (await this.#client.catch(() => undefined));
@@ -101,9 +101,9 @@ export class FleetConnection implements NatsConnection {
   async close(): Promise<void> {
     this.#isClosed = true;
     const connection = this.#connection;
-    // A connection that is still opening closes itself.
+    // A connection that is still opening closes by itself.
     if (connection === undefined) return void (await within(this.#client, partingMs));
-    // Sends messages on their way; a server that is down or hangs is not waited for.
+    // Flushes pending messages, without waiting for a server that is down or hangs.
     await within(connection.drain(), partingMs);
     await within(connection.close(), partingMs);
   }
@@ -123,7 +123,7 @@ export class FleetConnection implements NatsConnection {
       } catch (error) {
         if (error instanceof TooOld) throw error;
         const { name, message } = error as Error;
-        // Where a process gets no processor for a moment, NATS names a timeout: its credentials may be right.
+        // A timeout says nothing about the credentials: the process may have been starved of CPU.
         if (/Authorization|Authentication|UserAuthentication/i.test(name) && !/timeout/i.test(message))
           throw new Error(`NATS refused the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
@@ -136,7 +136,7 @@ export class FleetConnection implements NatsConnection {
     throw new Error("The server was closed before NATS could be reached.");
   }
 
-  /** Logs the connection's events: a cut, and operations that the server forbids. */
+  /** Logs lost connections and operations that the server forbids. */
   async #watch(connection: Client): Promise<void> {
     for await (const status of connection.status()) {
       if (this.#isClosed) return;

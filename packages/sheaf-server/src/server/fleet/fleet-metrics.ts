@@ -4,7 +4,7 @@ import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 
-/** A gateway's figures of the shared queue, and a worker's of its items. None on a single machine. */
+/** A gateway's metrics of the shared queue, and a worker's metrics of its items. None outside a fleet. */
 export function fleetFamilies(models: Models): MetricFamily[] {
   const gateways = models.all.flatMap(({ name, fleet }) =>
     fleet?.frontEnd ? [{ name, frontEnd: fleet.frontEnd }] : [],

@@ -25,7 +25,7 @@ import { WorkerPart } from "./worker-part.ts";
 
 export interface Fleet {
   readonly models: Models;
-  /** After the models are closed. */
+  /** Call it after the models are closed. */
   leave(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ const tenantedCodec: Codec = {
   decode: binaryCodec.decode,
 };
 
-/** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
+/** Opens a server's models for its role in a fleet: a gateway calls them, a worker runs them, `all` does both. */
 export function joinFleet(
   models: readonly (ModelDefinition | ModelSource)[],
   settings: Settings,

@@ -6,7 +6,7 @@ import type { Settings } from "../../settings/settings.ts";
 
 const minMaxAgeMs = 60_000;
 
-/** The queue of a model: gateways and workers that serve the same name meet in it. It knows the name only, not the model. */
+/** The queue of a model, where gateways and workers of the same name meet. It knows only the name, not the model. */
 export function queueOf(name: string, settings: Settings, connection: NatsConnection, log: FleetLog): NatsQueueOptions {
   return {
     connection,
@@ -18,7 +18,7 @@ export function queueOf(name: string, settings: Settings, connection: NatsConnec
     replicas: settings.natsReplicas,
     ackWaitMs: settings.natsAckWaitMs,
     maxDeliver: settings.natsMaxDeliver,
-    // Nothing that a caller still waits for may be dropped.
+    // Never drop an item while its caller still waits.
     maxAgeMs: Math.max(minMaxAgeMs, settings.requestTimeoutMs + 1000),
   };
 }

@@ -3,7 +3,7 @@ import { Tenant } from "../../tenants/tenants.ts";
 
 const tokens = new WeakMap<object, string>();
 
-/** A tenant's is the same at every gateway; a connection's is its own. */
+/** A tenant has the same token at every gateway; each connection has its own. */
 function tokenOf(sender: object): string {
   let token = tokens.get(sender);
   if (token === undefined) {
@@ -13,11 +13,11 @@ function tokenOf(sender: object): string {
   return token;
 }
 
-/** The tag with which an item goes through the queue: a token of its sender, and its trace context. */
+/** The tag of an item in the queue: its sender's token and its trace context. */
 export const tagOf = (sender: object | string = "", traceparent: string = ""): string =>
   `${typeof sender === "string" ? sender : tokenOf(sender)} ${traceparent}`;
 
-/** The parts of a tag. A front end that is no gateway sends a trace context or nothing. */
+/** The parts of a tag. A front end outside a gateway sends only a trace context, or nothing. */
 export function partsOf(tag: unknown): {
   readonly sender: string | undefined;
   readonly traceparent: string | undefined;

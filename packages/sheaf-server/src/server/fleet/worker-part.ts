@@ -7,7 +7,7 @@ import type { FleetConnection } from "./connection.ts";
 import { descriptionOf } from "./queue.ts";
 import { partsOf } from "./sender-tag.ts";
 
-/** The worker's part of a model: it runs items of the queue from when the model is ready until it closes. */
+/** The worker's part of a model: runs items of the queue while the model is ready. */
 export class WorkerPart implements FleetPart {
   readonly ready: Promise<void>;
   readonly worker: NatsWorker;
@@ -29,12 +29,12 @@ export class WorkerPart implements FleetPart {
   }
 
   get unavailableReason(): string | undefined {
-    // Until it is ready it needs no queue.
+    // The queue matters only once the model is ready.
     if (this.#model.ownState !== "ready") return undefined;
     return this.#connection.unavailableReason ?? this.worker.unavailableReason;
   }
 
-  /** The model's batcher for items of the queue: each continues the trace that came with it, and is charged to its sender. */
+  /** The model's batcher for items of the queue: each item continues the trace that came with it and is charged to its sender. */
   #batcher(): WorkerBatcher<unknown, unknown> {
     const model = this.#model;
     const { batcher, name } = model;

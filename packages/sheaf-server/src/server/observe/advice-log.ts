@@ -9,8 +9,8 @@ interface Advised {
 }
 
 /**
- * Logs `stats().advice` of each model: once a minute at most, and only while batches run. Advice that was
- * logged before and differs in its figures alone is not logged again.
+ * Logs `stats().advice` of each model, at most once a minute and only while batches run. Advice that differs from an earlier line
+ * only in its figures is not logged again.
  */
 export class AdviceLog {
   readonly #timer: NodeJS.Timeout;

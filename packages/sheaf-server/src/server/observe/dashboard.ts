@@ -12,7 +12,7 @@ import { packageVersion } from "../../shared/version.ts";
 import { defaultBatchSize } from "../../settings/settings.ts";
 import { needsKey, type Callers } from "../../tenants/callers.ts";
 
-/** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
+/** The live page at `/`, with every model's figures and a playground. An app with a route for `/` keeps its own. */
 export async function dashboardRoutes(app: FastifyInstance, models: Models, callers: Callers): Promise<void> {
   if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
@@ -25,7 +25,7 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models, call
 
 const shown = new WeakMap<object, DashboardBatcher>();
 
-/** A name on the page: another object once another model serves, or the first is known. */
+/** A name's entry on the page; a new object each time another model serves under the name. */
 function shownOf(deployment: Deployment): DashboardBatcher {
   const { name, settings, current } = deployment;
   const known = shown.get(current ?? deployment);
@@ -55,7 +55,7 @@ function linksOf(app: FastifyInstance, { settings }: Models): Link[] {
   ];
 }
 
-/** None on a worker of a fleet, whose items come only from the queue. */
+/** None on a fleet worker, whose items come only from the queue. */
 function playgroundOf({ name, settings, definition: { input, example: sample } }: ServedModel): Playground | undefined {
   if (roleOf(settings) === "worker") return undefined;
   const path = `infer/${encodeURIComponent(name)}`;

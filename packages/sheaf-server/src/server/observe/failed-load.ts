@@ -2,7 +2,7 @@ import { messageOf } from "../../problems/problem.ts";
 
 /** The fields of a log line that say why a load failed. */
 interface FailedLoad {
-  /** File and line of the model's program where an exception of Python was raised. */
+  /** File and line in the model's program where a Python exception was raised. */
   readonly place: string | undefined;
   readonly err: object;
 }
@@ -10,12 +10,12 @@ interface FailedLoad {
 const maxCauses = 10;
 
 /**
- * Why a load failed, for one line of the log: the type and the stack of the first cause, and the message of the error, which
- * holds those of its causes. The logger's own form of an error would repeat them, and give no type of another language.
+ * Why a load failed, as one log line: the type and stack of the first cause, and the message of the error, which includes those of
+ * its causes. The logger's own serialization would repeat them, and omit types of other languages.
  */
 export function failedLoad(error: unknown): FailedLoad {
   const { name, stack, place } = firstCause(error);
-  // The logger calls an object by its `name` where it has no constructor.
+  // The logger uses `name` as the type of an object without a constructor.
   const err = Object.create(null, {
     name: { value: name },
     message: { value: messageOf(error), enumerable: true },

@@ -2,7 +2,10 @@ import type { Health } from "../../http/health.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { Models } from "../models/models.ts";
 
-/** Why a model cannot run may name paths of the server: `showsReasons` where the asker may know them. Every model has to be ready that was there at the start or has served since; `Models.status` has the exceptions. */
+/**
+ * The answer of the health routes. Reasons may name paths on the server, so `showsReasons` says whether the client may see them.
+ * Every model that was there at the start or has served since must be ready; `Models.status` lists the exceptions.
+ */
 export function healthOf(models: Models, showsReasons: boolean): Health {
   const list = models.deployments.map((deployment) => {
     const { name, state, current } = deployment;

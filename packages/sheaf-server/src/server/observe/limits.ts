@@ -6,7 +6,7 @@ import type { ServedModel } from "../models/served-model.ts";
 import { runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { roleOf } from "../../settings/role.ts";
 
-/** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
+/** Policy and limits in force for a model, in words: a model's own limits may be lower than the settings'. */
 export function limitsOf(model: ServedModel): Limit[] {
   const { settings, maxBatchSize, workers, definition } = model;
   const { device } = definition;

@@ -5,7 +5,7 @@ import type { Deployment } from "../models/deployment.ts";
 import { failedLoad } from "./failed-load.ts";
 import { uncachedReason } from "../models/uncached-reason.ts";
 
-/** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
+/** Logs one line per failed batch and per replaced worker, and with LOG_LEVEL=debug one per batch; never one per item. */
 export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => void {
   const { name } = deployment;
   const ends = [
@@ -20,7 +20,7 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
         if (why === undefined) return;
         const warn = (): void => log.warn({ model: name, worker: id, state }, why);
         if (model.state !== "loading") return warn();
-        // A load that fails for this reason says it itself.
+        // If the load fails for this reason, its own log line says so.
         model.ready().then(warn, (error: unknown) => messageOf(error) !== why && warn());
       });
     }),

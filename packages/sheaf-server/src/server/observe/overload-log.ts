@@ -8,7 +8,7 @@ interface Watched {
   stats(): Pick<BatcherStats, "overload" | "pause">;
 }
 
-/** Logs when overload begins to stand at a model, so that its newest items go first, or dispatch is paused, and when that has ended. */
+/** Logs when a model's standing overload (newest items go first) or a pause of dispatch begins, and when it ends. */
 export class OverloadLog {
   readonly #timer: NodeJS.Timeout;
 

@@ -2,7 +2,7 @@ import type { MetricFamily } from "sheaf/internal/metrics";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 
-/** Of every model whether its last load failed, and its device; of those with workers their states and restarts. */
+/** For every model: whether its last load failed, and its device. For models with workers: their states and restarts. */
 export function workerFamilies(models: Models): MetricFamily[] {
   const withWorkers = models.all.flatMap(({ name, workers, foundInputs }) =>
     workers === undefined ? [] : [{ name, workers, foundInputs }],
