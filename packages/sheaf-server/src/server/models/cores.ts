@@ -1,7 +1,7 @@
 import { ownCores } from "sheaf/internal/node";
 import type { Settings } from "../../settings/settings.ts";
 
-/** Threads of one run inside a worker: workers share the cores, and more threads than those would only take turns. */
+/** Threads of one run inside a worker: the workers share the cores, and more threads than cores would only take turns. */
 export function threadsPerWorker(
   { workers, workerThreads }: Pick<Settings, "workers" | "workerThreads">,
   cores: number = ownCores(),

@@ -8,35 +8,34 @@ import { runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";
 import type { ModelState, ServedModel } from "./served-model.ts";
 
-/** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
+/** Where a model comes from. Its inputs are known once it has been inspected or loaded. */
 export interface ModelSource {
   readonly name: string;
-  /** What `load` waits for, as `/readyz` says it: a file's or folder's own name, or a worker. */
+  /** What `load` waits for, for `/readyz`: the name of a file or folder, or a worker. */
   readonly waitsFor: string;
-  /** The version that it loads, once that is known; undefined where the model has no versions. */
+  /** The version that it loads, once known; undefined if the model has no versions. */
   readonly versionName?: string | undefined;
   /**
-   * The definition, whose workers may run already: a caller that does not serve it must close them. `learn` is given in a
-   * gateway of a fleet.
+   * Returns the definition. Its workers may run already: a caller that does not serve it must close them. A fleet's gateway passes
+   * `learn`.
    */
   load(signal: AbortSignal, learn?: LearnModel): Promise<ModelDefinition>;
 }
 
-/** What the workers elsewhere take and give under a name. */
+/** Asks the fleet's workers for the inputs and outputs of a model. */
 export type LearnModel = (name: string, settings: Settings, signal: AbortSignal) => Promise<ModelDefinition>;
 
-/** Puts a batcher before a definition, here or in a fleet; it loads from then on. */
+/** Puts a batcher in front of a definition, here or in a fleet, and starts to load it. */
 export type OpenModel = (definition: ModelDefinition) => ServedModel;
 
 /** How a load ended. */
 export interface EndedLoad {
-  /** The model that is ready; undefined where the load failed. */
+  /** The model that is ready; undefined if the load failed. */
   readonly model: ServedModel | undefined;
-  /** Why it failed. */
   readonly error: unknown;
-  /** The name of the version that was loaded; undefined where it is not known, or the model has no versions so far. */
+  /** The version that was loaded; undefined if unknown or if the model has no versions. */
   readonly versionName: string | undefined;
-  /** The name of the version that served before: now replaced, or still serving where the load failed. */
+  /** The version that served before: replaced now, or still serving if the load failed. */
   readonly versionBefore: string | undefined;
 }
 
@@ -44,7 +43,7 @@ export type LoadListener = (load: EndedLoad) => void;
 
 interface Load {
   readonly waitsFor: string;
-  /** Ends it. Its caller knows why: the load has not failed. */
+  /** Ends the load without counting it as failed: the caller knows why. */
   cutOff(why: Error): void;
   readonly ended: Promise<unknown>;
 }
@@ -58,7 +57,7 @@ interface ReportedLoad extends Pick<EndedLoad, "versionBefore"> {
 export class Deployment {
   readonly name: string;
   readonly settings: Settings;
-  /** What new requests go to; undefined until it is known what the model takes, and while none is loaded. */
+  /** The model that gets new requests; undefined until its inputs are known, and while none is loaded. */
   current: ServedModel | undefined;
   readonly #open: OpenModel;
   readonly #learn: LearnModel | undefined;
@@ -89,7 +88,7 @@ export class Deployment {
     return this.#failure === undefined ? "loading" : "failed";
   }
 
-  /** What it waits for, why it cannot run, or why a newer version does not serve. */
+  /** What it waits for, or why it or a newer version cannot serve. */
   get reason(): string | undefined {
     const { current } = this;
     if (current?.failure !== undefined) return messageOf(current.failure);
@@ -99,12 +98,10 @@ export class Deployment {
     return current === undefined ? why : `the last load failed, and the version before it serves: ${why}`;
   }
 
-  /** Whether a model has been ready under this name. */
   get hasBeenReady(): boolean {
     return this.#hasBeenReady;
   }
 
-  /** Whether the last load that ended failed. */
   get hasFailedLoad(): boolean {
     return this.#failure !== undefined;
   }
@@ -115,7 +112,7 @@ export class Deployment {
     return there.reduce((sum, { cutOff }) => sum + cutOff, this.#cutOff);
   }
 
-  /** Serves what is known already. Its requests come back later until it is ready. */
+  /** Serves a known definition. Requests are told to come back until it is ready. */
   begin(definition: ModelDefinition): Promise<void> {
     const model = this.#open(definition);
     this.#serve(model);
@@ -128,8 +125,8 @@ export class Deployment {
   }
 
   /**
-   * Loads a version. The one before serves until the new one is ready, then finishes what it has; where a load fails, it
-   * stays. Once at a time, within LOAD_TIMEOUT_MS. @throws what made it fail.
+   * Loads a version. The previous one serves until the new one is ready and then finishes its requests; if the load fails, it stays.
+   * One load at a time, within LOAD_TIMEOUT_MS. @throws the reason of the failure.
    */
   async load(source: ModelSource): Promise<void> {
     if (this.#load !== undefined) throw new Error(`${this.name} is loading already.`);
@@ -170,7 +167,7 @@ export class Deployment {
     await Promise.all(this.#finishing.values());
   }
 
-  /** Finishes what is in, within `graceMs`, and frees its memory; a load is cut off. */
+  /** Finishes accepted items within `graceMs` and frees the memory; cuts off a load. */
   async close(graceMs: number, why: string = "The server is shutting down."): Promise<void> {
     this.#load?.cutOff(new Error(why));
     const models = [...this.#finishing.keys()];
@@ -180,7 +177,7 @@ export class Deployment {
     this.#isClosed = true;
   }
 
-  /** Counts of all its models; every other figure is the current model's. */
+  /** Counts are sums over all its models; every other figure is the current model's. */
   stats(): BatcherStats {
     const now = this.current?.stats() ?? emptyStats(this.name);
     const others = [...this.#finishing.keys()].map((model) => model.stats());
@@ -188,7 +185,6 @@ export class Deployment {
     return { ...now, ...sumOfCounts([now, ...others]) };
   }
 
-  /** Batches of every model. */
   subscribe(listener: (record: BatchRecord) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -208,7 +204,7 @@ export class Deployment {
     return () => void this.#loadListeners.delete(listener);
   }
 
-  /** A gateway waits for workers, which may be away for longer than any load. */
+  /** No timeout in a gateway: it waits for workers, which may be away for longer than any load. */
   #after(timeout: () => void): () => void {
     if (roleOf(this.settings) === "gateway") return () => undefined;
     const timer = setTimeout(timeout, this.settings.loadTimeoutMs);
@@ -229,7 +225,7 @@ export class Deployment {
     );
   }
 
-  /** @param hasLoaded called when the model is ready here, and only its fleet is waited for */
+  /** @param hasLoaded called when the model is ready here and only its fleet is not */
   async #loadFrom(source: ModelSource, signal: AbortSignal, hasLoaded: () => void): Promise<ServedModel> {
     const definition = await source.load(signal, this.#learn).catch((error: unknown) => {
       throw signal.aborted ? signal.reason : error;
@@ -239,10 +235,10 @@ export class Deployment {
       throw signal.reason;
     }
     const next = this.#open(definition);
-    // From now on it is known what a first version takes.
+    // The first version can take requests' inputs from now on.
     const isFirst = this.current === undefined;
     if (isFirst) this.#serve(next);
-    // What it waits for, such as a NATS server that is away, may never come.
+    // It may wait forever, for example for a NATS server that is away.
     signal.addEventListener("abort", () => void next.close(0).catch(() => undefined), { once: true });
     const ready = next.ready().then(() => next.local?.ready());
     ready.catch(() => undefined);

@@ -15,11 +15,11 @@ import { roleOf } from "../../settings/role.ts";
 /** The name of the model in an entry. */
 export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
 
-/** Only its worker knows what it takes. */
+/** Whether only the model's worker knows its inputs. */
 export const isLearntFromWorkers = ({ model }: ModelEntry, settings: Settings): boolean =>
   roleOf(settings) === "gateway" && model.endsWith(".py");
 
-/** A model by its built-in name, its file or its folder. `log` gets the output of a Python model. */
+/** The source of a built-in model, a file or a folder. `log` gets the output of a Python model. */
 export function fileSource(entry: ModelEntry, shared: Settings, log: (line: WorkerLogLine) => void): ModelSource {
   const name = nameOf(entry);
   const settings = { ...shared, ...entry.settings };
@@ -63,11 +63,11 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
     ...trial,
   });
   const spec = { ...resolved, name };
-  // A gateway runs no model: it has no device.
+  // A gateway runs no model and has no device.
   if (roleOf(settings) === "gateway") return { ...spec, device: undefined };
   const version = settings.modelVersion ?? (roleOf(settings) === "alone" ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
-  // An open executor has been tried out already.
+  // A model with an open executor has been self-tested already.
   const isUntried = "workerUrl" in versioned && spec.input.kind === "json";
   return isUntried ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
 }

@@ -2,17 +2,19 @@ import { BatcherError } from "sheaf";
 import { itemKey } from "../../cache/item-key.ts";
 
 const maxRemembered = 1000;
-/** How long an input is refused that crashed a worker or ran too long: another try costs others a worker. */
+/** How long an input that crashed a worker or ran too long is refused: another try costs others a worker. */
 const lossMs = 600_000;
-/** How long one that made its run fail gets that error again: the reason may have been a service that the model calls. */
+/**
+ * How long an input that made its run throw gets that error again. Short, because the cause may be a service that the model calls.
+ */
 const failureMs = 10_000;
 
 /**
- * The inputs of a model that were found to have broken a run. They are answered at once for a while: otherwise a caller who
- * knows one could keep the model busy with them. Nothing is computed for other inputs until there is one.
+ * Inputs that broke a run of a model. They are answered at once for a while; otherwise a caller who knows one could keep the model
+ * busy with it. While there are none, other inputs cost nothing.
  */
 export class FoundInputs {
-  /** Inputs found to crash a worker or to run too long. */
+  /** Inputs that crashed a worker or ran too long. */
   lost = 0;
   /** Inputs refused because they had. */
   refused = 0;
@@ -22,7 +24,7 @@ export class FoundInputs {
   readonly #inputs: Map<string, { readonly error: unknown; readonly isLoss: boolean; readonly endsAtMs: number }> =
     new Map();
 
-  /** `keyOf`: equal for equal items; a cache gives its own, which it has just computed. */
+  /** `keyOf` gives equal items equal keys; a cache passes its own function, which has just computed the key. */
   constructor(model: string, keyOf: (item: unknown) => string = itemKey) {
     this.#model = model;
     this.#keyOf = keyOf;
@@ -32,7 +34,7 @@ export class FoundInputs {
     return this.#inputs.size === 0;
   }
 
-  /** The error of an input that is not run; undefined where it may run. */
+  /** The error for an input that must not run; undefined if it may. */
   refusal(item: unknown): Error | undefined {
     if (this.isEmpty) return undefined;
     const key = this.#keyOf(item);
@@ -49,7 +51,7 @@ export class FoundInputs {
     return new BatcherError("WORKER_CRASHED", message, { items: 1, refusedForMs: leftMs });
   }
 
-  /** Remembers an input that was found to have broken its run with this error. */
+  /** Remembers an input that broke its run with this error. */
   add(item: unknown, error: unknown): void {
     const isLoss = error instanceof BatcherError && (error.code === "WORKER_CRASHED" || error.code === "RUN_TIMEOUT");
     if (isLoss) this.lost++;

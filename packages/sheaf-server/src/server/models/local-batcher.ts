@@ -10,12 +10,14 @@ import type { ModelDefinition } from "../contract/model-definition.ts";
 import { apartExecutor, tenantedExecutor, tenantedKeys, turnKeys, type Tenanted } from "./tenanted.ts";
 import { warmUp } from "./warm-up.ts";
 
-/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
+/**
+ * An item is refused if it would probably take more than this share of its deadline; the rest covers the estimate's error and HTTP.
+ */
 export const refuseLate = 0.85;
 
 /**
- * The batcher of a model that runs here, of `Tenanted` items; `isApart`: another one, whose runs disturb nobody. `found` gets the
- * items that were found to have broken their run.
+ * The batcher of `Tenanted` items for a model that runs here. With `isApart`, a second one whose runs disturb nobody. `found` gets
+ * the items that broke their run.
  */
 export function localBatcher(
   definition: ModelDefinition,
@@ -36,7 +38,7 @@ export function localBatcher(
   };
   const warm = warmExecutor(definition, settings, maxBatchSize);
   const executor = isApart ? apartExecutor(warm) : warm;
-  // A result that may be kept may also be shared while its run goes on.
+  // A result that may be cached may also be shared by equal calls in flight.
   const keys = { groupKey, weigh, dedupeKey: cache?.keyOf };
   const batcher = createBatcher<unknown, unknown>(tenantedExecutor(executor, found), {
     name: definition.name,
@@ -44,14 +46,14 @@ export function localBatcher(
     maxWaitMs: settings.maxWaitMs,
     maxQueueSize: settings.queueMaxSize,
     timeoutMs: settings.requestTimeoutMs,
-    // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
+    // Not in a fleet worker, which takes no more than its slots can run: the gateway refuses late items.
     refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
     runTimeoutMs: runTimeoutOf(settings),
     onBatchError: definition.onBatchError ?? "bisect",
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings.schedulerStrategy),
     ...tenantedKeys(keys),
-    // A worker of a fleet gets items without their tenants.
+    // A fleet worker gets items without their tenants.
     ...(roleOf(settings) === "alone" && hasTenants(settings) ? turnKeys : {}),
     batchWeight: weigh && batchWeight,
     maxBatchWeight: weigh && maxBatchWeight,
@@ -82,7 +84,7 @@ function warmExecutor(
     ready: async () => {
       const runs = await inner.ready();
       if (warmUpItem === undefined) return runs;
-      // A larger batch of items that run apart is only more of them.
+      // Larger batches gain nothing if the items run apart.
       const most = batchWeight === "apart" ? Math.min(maxBatchSize, defaultBatchSize) : maxBatchSize;
       return warmUp(inner, warmUpItem, { batches, maxBatchSize: most });
     },

@@ -17,7 +17,7 @@ const anything: Can = () => true;
 export interface Repository {
   /** Loads what the folder has under this name now. @throws {Problem} */
   load(name: string): Promise<void>;
-  /** Resolves when it has finished what it had, and its memory is free. @throws {Problem} */
+  /** Resolves when it has finished its requests and freed its memory. @throws {Problem} */
   unload(name: string): Promise<void>;
   /** The names in the folder that are not loaded. */
   unloaded(): Promise<string[]>;
@@ -26,7 +26,7 @@ export interface Repository {
 const inputKinds = ["text", "text-pair", "floats", "tensors", "json"] satisfies ModelInput["kind"][];
 const outputKinds = ["text", "vector", "labels", "score", "tensors", "json"] satisfies ModelOutput["kind"][];
 
-/** @throws {TypeError | RangeError} there is none to serve, one is no definition, or a setting is unknown. */
+/** @throws {TypeError | RangeError} if there is no model, one is not a definition, or a setting is unknown. */
 export function checkServed(models: readonly ModelDefinition[], settings: Partial<Settings> = {}): void {
   checkNames(settings, defaultSettings, "settings");
   check(Array.isArray(models), "models", "an array", models, TypeError);
@@ -44,23 +44,23 @@ export function checkServed(models: readonly ModelDefinition[], settings: Partia
 
 /** The models of a server, in the order they were named, and whether it takes requests. */
 export class Models {
-  /** The server's; a model may have its own. */
+  /** The server's settings; a model may have its own. */
   readonly settings: Settings;
-  /** Where models come from while the server runs, if there is such a folder. */
+  /** The folder of models, if there is one. */
   repository: Repository | undefined;
   readonly #open: OpenModel;
   readonly #learn: LearnModel | undefined;
   readonly #byName: Map<string, Deployment> = new Map();
-  /** Models that the command line or the config file names, in that order; those of a folder are not among them. */
+  /** Models that the command line or the config file names, in that order, without those of a folder. */
   readonly #named: readonly string[];
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
-  /** Loading since the start, and until now never ready: `/readyz` waits for them beside those that serve. */
+  /** Models of the start that have never been ready: `/readyz` waits for them besides those that serve. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
   readonly #leaving: Set<Deployment> = new Set();
   #isDraining = false;
   #closing: Promise<boolean> | undefined;
 
-  /** @throws {TypeError} two of one name. */
+  /** @throws {TypeError} if two have the same name. */
   constructor(
     models: readonly (ModelDefinition | ModelSource)[],
     settings: Settings,
@@ -83,17 +83,16 @@ export class Models {
     return this.#isDraining;
   }
 
-  /** Every name under which a model is served, or is to be. */
   get deployments(): readonly Deployment[] {
     return [...this.#byName.values()];
   }
 
-  /** Of every name the model that takes new requests, where there is one. */
+  /** The models that take new requests. */
   get all(): readonly ServedModel[] {
     return this.deployments.flatMap(({ current }) => (current === undefined ? [] : [current]));
   }
 
-  /** @throws {TypeError} there is one of that name. */
+  /** @throws {TypeError} if the name is taken. */
   add(name: string): Deployment {
     if (this.#byName.has(name)) throw new TypeError(`Two models are named ${name}; give one of them another name.`);
     const deployment = new Deployment(name, this.settings, this.#open, this.#learn);
@@ -102,7 +101,7 @@ export class Models {
     return deployment;
   }
 
-  /** Takes no more requests for a name; finishes those that it has, and frees their memory. */
+  /** Takes no more requests for a name, finishes the accepted ones and frees its memory. */
   async remove(deployment: Deployment, graceMs: number): Promise<void> {
     this.#byName.delete(deployment.name);
     this.#starting.delete(deployment);
@@ -115,14 +114,14 @@ export class Models {
     if (!this.#isDraining) this.#leaving.delete(deployment);
   }
 
-  /** Calls `watcher` with every name there is and every later one; what it returns is called when the name goes. */
+  /** Calls `watcher` for every present and later name; the function that it returns is called when the name goes. */
   watch(watcher: (deployment: Deployment) => Ended): void {
     this.#watchers.set(watcher, new Map(this.deployments.map((deployment) => [deployment, watcher(deployment)])));
   }
 
   /**
-   * `/readyz` waits for it from now on, and `ready` too. If it fails, neither succeeds; if it is optional, `ready` does,
-   * and so does `/readyz` without STRICT_READINESS.
+   * Makes `/readyz` and `ready` wait for a model. If it fails, neither succeeds. If it is optional and fails, `ready` still succeeds,
+   * as does `/readyz` without STRICT_READINESS.
    */
   await(
     deployment: Deployment,
@@ -140,7 +139,7 @@ export class Models {
     isReady.then(isDone, isOptional && !this.settings.strictReadiness ? isDone : () => undefined);
   }
 
-  /** The model of that name, in whatever state. @throws {Problem} 404. */
+  /** The model of that name, in any state. @throws {Problem} 404. */
   find(name: string, param: string): Deployment {
     const deployment = this.#byName.get(name);
     if (deployment !== undefined) return deployment;
@@ -149,7 +148,7 @@ export class Models {
     throw new Problem("MODEL_NOT_FOUND", message, { param });
   }
 
-  /** The model that serves under a name, whether it is ready or not. @throws {Problem} 404; 503 while it is not known. */
+  /** The model that serves under a name, ready or not. @throws {Problem} 404; 503 while it is unknown. */
   describe(name: string, param: string): ServedModel {
     const deployment = this.find(name, param);
     if (deployment.current === undefined) throw notServed(deployment);
@@ -157,10 +156,9 @@ export class Models {
   }
 
   /**
-   * The model of a request: the one that serves under a name. Without a name, the first model of the command line that `can`,
-   * else the only one of the folder of models. Await nothing from here to its `infer`, else it may close in between; `hold`
-   * keeps it open.
-   * @throws {Problem} 404; 400 where a name is needed; 503 when it takes no requests.
+   * The model for a request: the one that serves under the name. Without a name, the first model of the command line that `can`, else
+   * the only one in the folder of models. Do not await anything before its `infer`, or it may close in between; `hold` keeps it open.
+   * @throws {Problem} 404; 400 if a name is needed; 503 if it takes no requests.
    */
   take(name: string | undefined, param: string, can: Can = anything): ServedModel {
     this.refuseDraining();
@@ -173,8 +171,8 @@ export class Models {
   }
 
   /**
-   * "ok" while every model is ready that was there at the start or has been ready; optional ones that failed do not count,
-   * nor do later ones that load for the first time, unless there are no others.
+   * "ok" while every model that was there at the start or has ever been ready is ready. Optional models that failed do not count, nor
+   * do later ones that load for the first time, unless there are no others.
    */
   get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
@@ -192,13 +190,13 @@ export class Models {
     await Promise.all(this.#starting.values());
   }
 
-  /** Finishes what is in; whatever `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */
+  /** Finishes accepted items; those that `graceMs` cuts off get `CLOSED`. Runs once. @returns whether nothing was cut off. */
   close(graceMs: number): Promise<boolean> {
     this.#closing ??= this.#close(graceMs);
     return this.#closing;
   }
 
-  /** Cuts off accepted items, also while `close` waits for them. Resolves when no native code runs. */
+  /** Cuts off accepted items, even while `close` waits for them. Resolves when no native code runs. */
   async abandon(): Promise<void> {
     const closed = this.close(0);
     await Promise.all(this.#closable.map((deployment) => deployment.close(0)));
@@ -221,18 +219,18 @@ export class Models {
     if (this.#isDraining) throw draining();
   }
 
-  /** The models that may answer a request without a name, as far as they are loaded. */
+  /** The loaded models that may answer a request without a name. */
   get unnamed(): readonly ServedModel[] {
     const [first] = this.#named;
     return first === undefined ? this.all : this.all.filter(({ name }) => name === first);
   }
 
   /**
-   * Another model in the folder must not change who answers: the folder's only one answers, and of several none. Nor must a
-   * model that still loads, as it may be the one.
+   * Adding a model to the folder must not silently change which one answers: a folder's model answers only if it is the only one,
+   * counting models that still load.
    */
   #unnamed(param: string, can: Can): Deployment {
-    // Every request without a name passes here, and its first model is the answer: no lists before it.
+    // On the path of every request without a name, so no lists are built: usually the first model is the answer.
     for (const name of this.#named) {
       const deployment = this.#byName.get(name);
       if (deployment === undefined) continue;
@@ -268,7 +266,7 @@ function notServed({ name, state, reason }: Deployment): Problem {
 }
 
 function notReady({ name, state, failure, workers, local }: ServedModel): Problem {
-  // Where the process has a worker of its own, it waits for that.
+  // A process with its own worker waits for that.
   if (state === "loading") return loading(name, local === undefined ? failure : undefined);
   const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
   // Workers on other machines may be back in a moment; those here say when. A failed model stays failed.

@@ -5,8 +5,8 @@ import { ResultCache } from "../../cache/result-cache.ts";
 import { uncachedReason } from "./uncached-reason.ts";
 
 /**
- * Opens a model's part of one cache, with the model's settings; undefined where its results are not kept. `versionOf`: the
- * version that runs now, where it may change.
+ * Opens a model's part of the cache; undefined if its results are not cached. `versionOf` gives the version that runs now, if it may
+ * change.
  */
 export type OpenCache = (
   definition: ModelDefinition,

@@ -27,41 +27,37 @@ import { Tenanted } from "./tenanted.ts";
 import { TurnEnd } from "./turn-end.ts";
 
 /**
- * `restarting`: no worker is alive, but one starts at once, and items wait for it. `unavailable`: its workers crashed too
- * often and pause, they or its runs hang, or the queue of its fleet cannot be used.
+ * `restarting`: no worker is alive, but one is starting and items wait for it. `unavailable`: its workers crashed too often and
+ * pause, its workers or runs hang, or the fleet's queue cannot be used.
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
-/** The parts of a served model that not every one has. */
 interface ServedParts {
-  /**
-   * Keeps its results.
-   * @default none
-   */
+  /** @default none */
   readonly cache?: ModelCache | undefined;
   /**
-   * Of a fleet, whose workers run its batches.
+   * The fleet's batcher, whose workers run the batches.
    * @default a batcher of its own, over the definition's executor
    */
   readonly batcher?: Batcher<unknown, unknown> | undefined;
   /**
-   * With `batcher`, whether that takes items with their tenants.
+   * Whether `batcher` takes items with their tenants.
    * @default false
    */
   readonly isTenanted?: boolean | undefined;
   /**
-   * With `batcher`, the options of a request for it.
+   * Converts a request's options for `batcher`.
    * @default the request's own
    */
   readonly callOf?: ((options: InferOptions) => CallOptions) | undefined;
   /**
-   * With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet.
+   * The model in this process that takes items from the fleet's queue, beside the other workers.
    * @default none
    */
   readonly local?: ServedModel | undefined;
 }
 
-/** A model behind a batcher: its own, or that of a fleet. */
+/** A model behind a batcher: its own, or a fleet's. */
 export class ServedModel {
   readonly name: string;
   readonly definition: ModelDefinition;
@@ -70,17 +66,14 @@ export class ServedModel {
   readonly maxBatchSize: number;
   /** JSON value → item. */
   readonly parse: InputParser;
-  /** Its counts since it was opened. */
   readonly statistics: ModelStatistics = new ModelStatistics();
-  /** Its results that are kept; none where they are not. */
   readonly cache: ModelCache | undefined;
-  /** In a fleet, the model here that takes its items from the queue beside the others'. */
   readonly local: ServedModel | undefined;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   readonly #foundInputs: FoundInputs | undefined;
   readonly #accounts: Accounts = new Accounts();
-  /** Of items whose senders' items break runs; opened when there is one, where it can run them in nobody's way. */
+  /** For items of senders whose items break runs; opened when first needed, if such items can run without disturbing others. */
   #apart: Batcher<unknown, unknown> | undefined;
   readonly #workers: WorkerExecutor<never, unknown> | undefined;
   readonly #isTenanted: boolean;
@@ -117,7 +110,7 @@ export class ServedModel {
     );
   }
 
-  /** Takes part in a fleet from now on, and is ready once that part is. */
+  /** Joins a fleet; the model is then ready once its part in the fleet is. */
   join(fleet: FleetPart): void {
     this.#fleet = fleet;
     fleet.ready.catch((error: unknown) => this.#failed(error));
@@ -143,7 +136,7 @@ export class ServedModel {
     return ownState === "ready" && this.#fleet?.unavailableReason !== undefined ? "unavailable" : ownState;
   }
 
-  /** Why it cannot run; undefined where it can. */
+  /** Why it cannot run; undefined if it can. */
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
     const outage = this.#phase === "ready" ? this.#workers?.outage : undefined;
@@ -159,26 +152,26 @@ export class ServedModel {
   /** Whether it can run, wherever its items come from. */
   get ownState(): ModelState {
     if (this.#phase !== "ready") return this.#phase;
-    // Every request asks, and as long as it is ready the answer changes only when an instance does.
+    // Asked for every request. While it is ready, the answer can change only with an instance.
     if (this.#isReady) return "ready";
     const state = this.#isHung ? "unavailable" : stateOf(this.#workers);
     this.#isReady = state === "ready";
     return state;
   }
 
-  /** Runs that do not end take every slot of a model that runs in this process. */
+  /** Whether runs that never end hold every slot of a model that runs in this process. */
   get #isHung(): boolean {
     if (this.#workers !== undefined || this.#isReady) return false;
     const { hungRuns, inFlight, concurrency } = this.batcher.stats();
     return hungRuns > 0 && inFlight === 0 && hungRuns >= (concurrency?.now ?? 1);
   }
 
-  /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
+  /** Its worker threads or processes; undefined if it runs in this process or on other machines. */
   get workers(): WorkerExecutor<never, unknown> | undefined {
     return this.#workers ?? this.local?.workers;
   }
 
-  /** Its inputs that broke runs here; none where it runs elsewhere. */
+  /** Inputs that broke runs here; undefined if it runs on other machines. */
   get foundInputs(): FoundInputs | undefined {
     return this.#foundInputs ?? this.local?.foundInputs;
   }
@@ -198,9 +191,9 @@ export class ServedModel {
   }
 
   /**
-   * Several items; outcomes in order. Items that find no room enter a queue here as room appears.
-   * @throws {BatcherError} `QUEUE_FULL` when they are refused whole: here when there is room for none, in a fleet when there is not
-   * room for all.
+   * Runs several items; outcomes in order. Items that find no room enter a local queue as room appears.
+   * @throws {BatcherError} `QUEUE_FULL` if all are refused: locally if there is room for none, in a fleet if there is not room for
+   * all.
    */
   inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
     const { cache } = this;
@@ -209,15 +202,15 @@ export class ServedModel {
   }
 
   /**
-   * Refuses a request before its body is read, where it would be refused whatever that holds.
+   * Refuses a request before its body is read, if it would be refused whatever the body holds.
    * @throws {BatcherError} `QUEUE_FULL`
    */
   checkRoom(options: Pick<InferOptions, "priority" | "timeoutMs"> | undefined): void {
-    // A kept result needs no room.
+    // A cached result needs no room.
     if (this.cache === undefined) withoutStack(() => checkRoom(this.batcher, options));
   }
 
-  /** Keeps it open, for a request that goes in item by item, until the returned function is called. */
+  /** Keeps the model open for a request that enters item by item, until the returned function is called. */
   hold(): () => void {
     return this.#holds.hold();
   }
@@ -229,7 +222,7 @@ export class ServedModel {
     try {
       await this.#holds.released(graceMs);
       await this.#fleet?.worker?.drain({ graceMs: left() });
-      // The workers are the other batcher's.
+      // First, because the workers belong to the main batcher.
       await this.#apart?.close({ graceMs: left() });
       await this.batcher.close({ graceMs: left() });
       await this.local?.close(left());
@@ -246,7 +239,7 @@ export class ServedModel {
     return served;
   }
 
-  /** One item, whose result is not looked at: a worker of a fleet leaves that to the gateway. */
+  /** Runs one item without checking its result: a fleet worker leaves that to the gateway. */
   async runItem(item: unknown, options: InferOptions): Promise<DetailedResult<unknown>> {
     const refusal = this.#foundInputs?.refusal(item);
     if (refusal !== undefined) throw refusal;
@@ -283,7 +276,7 @@ export class ServedModel {
     }
   }
 
-  /** Several items, without those that are refused. */
+  /** Runs the items that are not refused. */
   async #runOthers(
     items: readonly unknown[],
     refusals: readonly (Error | undefined)[],
@@ -297,7 +290,6 @@ export class ServedModel {
     return refusals.map((reason) => (reason === undefined ? others[next++]! : { status: "rejected", reason }));
   }
 
-  /** An item as its batcher takes it. */
   #waiting(item: unknown, options: InferOptions): unknown {
     return this.#isTenanted ? new Tenanted(item, options.caller, senderOf(options)) : item;
   }
@@ -321,8 +313,8 @@ export class ServedModel {
   }
 
   /**
-   * How the items of a request run, with a function that is called with the outcome of each: apart and behind the others while many
-   * of their sender's break their runs.
+   * Chooses the batcher for a request's items: apart, and behind others, while many of the sender's items break runs. The returned
+   * function must be called with each outcome.
    */
   #wayOf(options: InferOptions): {
     readonly batcher: Batcher<unknown, unknown>;
@@ -333,9 +325,9 @@ export class ServedModel {
     const isBad = this.#accounts.isBad(sender);
     const ended = (error?: unknown): void => {
       if (error === undefined) this.#accounts.passed(sender);
-      // A worker of a fleet gives the item back.
+      // A fleet worker hands the item back.
       else if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff += this.#fleet?.worker ? 0 : 1;
-      // Alone in its batch it is not searched for.
+      // An item alone in its batch needs no search.
       else if (isBad && !(error instanceof BatcherError)) this.#accounts.broke(sender);
     };
     if (!isBad) return { batcher: this.batcher, call: this.#callOf(options), ended };
@@ -346,7 +338,7 @@ export class ServedModel {
     return { batcher: this.batcher, call: forBatcher({ ...options, priority: "bulk", alone: true }), ended };
   }
 
-  /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
+  /** Whether items wait. They are dispatched before replies are written, since writing takes as long as a small run. */
   get #hasMore(): boolean {
     return this.batcher.pending.queued > 0;
   }
@@ -355,7 +347,7 @@ export class ServedModel {
     if (this.#phase === "loading") this.#phase = phase;
   }
 
-  /** It can never run. */
+  /** Marks the model as one that can never run. */
   #failed(error: unknown): void {
     this.#failure ??= error;
     if (this.#phase !== "closed") this.#phase = "failed";

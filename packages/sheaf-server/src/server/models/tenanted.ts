@@ -19,9 +19,8 @@ export class Tenanted {
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
 
-/** The key functions of items. */
 interface ItemKeys extends Pick<Keys, "weigh" | "groupKey"> {
-  /** Equal items of one API key share a run. */
+  /** Equal items share a run only within one API key. */
   readonly dedupeKey: ((item: unknown, apiKey: object | undefined) => unknown) | undefined;
 }
 
@@ -36,7 +35,7 @@ export function tenantedKeys({ weigh, groupKey, dedupeKey }: ItemKeys): Keys {
   };
 }
 
-/** Whose turn it is, and for how much. */
+/** Tenants take turns by their shares. */
 export const turnKeys: Required<Pick<Keys, "fairKey" | "shareOf">> = {
   fairKey: (held) => (held as Tenanted).caller?.tenant,
   shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
@@ -63,7 +62,7 @@ export const tenantedExecutor = (
     },
   });
 
-/** Notes that the error of a run is not its items' own, as a property: a worker's error takes it to the gateways of its fleet. */
+/** Marks the error of a run with several senders, as a property, which travels from a fleet worker to the gateways. */
 async function ofStrangers<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -74,11 +73,11 @@ async function ofStrangers<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The same executor, of which every run is apart: it disturbs nobody, and takes no slot. It belongs to the other one. */
+/** The same executor, but all runs are apart: they disturb nobody and take no slot. `inner` stays its owner. */
 export const apartExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> => ({
   ...wrapExecutor(inner, {
     run: (items, handle) => inner.run(items, apartHandle(handle)),
-    // No crash of it was counted that could be taken back.
+    // No crash was counted, so none is taken back.
     found: () => undefined,
     ready: () => Promise.resolve(),
     close: () => Promise.resolve(),

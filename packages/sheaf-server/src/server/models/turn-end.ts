@@ -1,8 +1,8 @@
-/** The end of the current turn of the event loop, for all who wait for it. */
+/** Shares one `setImmediate` among all who wait for the end of a turn. */
 export class TurnEnd {
   #end: Promise<void> | undefined;
 
-  /** Resolves after the callbacks that were due at the end of the turn before this was called. */
+  /** Resolves after the callbacks that were already due at the end of the turn. */
   reached(): Promise<void> {
     return (this.#end ??= new Promise((resolve) => {
       setImmediate(() => {

@@ -2,7 +2,7 @@ import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { roleOf } from "../../settings/role.ts";
 
-/** Why results of a model are not kept although CACHE_MAX_BYTES says so; undefined where they are. */
+/** Why results of a model are not cached although CACHE_MAX_BYTES is set; undefined if they are. */
 export function uncachedReason(definition: ModelDefinition, settings: Settings): string | undefined {
   const { name, isCacheable, selfTest, maxBatchSize } = definition;
   if (roleOf(settings) === "worker") return "the gateways of its fleet keep them";

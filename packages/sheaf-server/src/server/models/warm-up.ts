@@ -3,18 +3,18 @@ import { gainAtStart, type RunTime } from "sheaf/internal";
 import { runHandle } from "sheaf/executors";
 import { doubling } from "../../shared/doubling.ts";
 
-/** How long one item and the largest size are compared: as a rule, where run times scatter, and where a run takes long. */
+/** How long single items and the largest size are compared: usually, if run times scatter, and if a run takes long. */
 const comparedMs = 300;
 const scatteredMs = 2000;
 const longestMs = 3000;
 const fewestRounds = 3;
-/** A model that takes microseconds has shown all it can long before the time is over. */
+/** A model that takes microseconds is known well long before the time is over. */
 const mostCompared = 2000;
 
 /**
- * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once; then items one by one and
- * in one run of the largest of those sizes, in turn, which shows what batches gain before the first request. Straight on the
- * executor: the run times of a cold model must not teach the scheduler.
+ * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of each on every slot at once. Then it alternates single items with
+ * runs of the largest size, which shows before the first request what batches gain. It bypasses the scheduler, which must not learn
+ * from the run times of a cold model.
  * @returns the run times, without the first of each size on each slot.
  */
 export async function warmUp(
@@ -45,8 +45,8 @@ export async function warmUp(
 }
 
 /**
- * Rounds of items one by one, for about as long as the run of the `largest` size after them takes. A shorter time on one side
- * would meet another share of the machine's other work.
+ * Runs single items for about as long as the run of the `largest` size that follows, so that both sides see the same share of other
+ * load.
  */
 async function compare(
   run: (size: number, isCounted: boolean) => Promise<void>,

@@ -14,11 +14,11 @@ const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.ur
 export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | typeof workerProcess =>
   workerIsolation === "process" ? workerProcess : workerThread;
 
-/** A model that runs in workers of its own: those that are open, or WORKERS instances of `spec.workerUrl`, from now on. */
+/** A model that runs in its own workers: the open ones, or WORKERS new instances of `spec.workerUrl`. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
   if ("executor" in spec) {
     const { executor, sample, ...described } = spec;
-    // Nothing is made up for it: only its author knows more about its inputs than it declares.
+    // No items are made up for it: beyond what it declares, only its author knows its inputs.
     return { ...described, run: executor, warmUpItem: sample, settings: { workerIsolation: "process" } };
   }
   const { workerUrl, data, sample, ...described } = spec;
@@ -32,10 +32,10 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     loadTimeoutMs: settings.loadTimeoutMs,
     recycleAfterBatches: settings.recycleAfterBatches,
     maxResultBytes: settings.maxReplyBytes,
-    // A result is written into its reply and dropped: it needs no memory of its own.
+    // A result is written into its reply and dropped, so it needs no memory of its own.
     resultRows: "view",
-    // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
-    // its gateways.
+    // Encoded by the worker, which has the rows in its CPU cache, while the HTTP thread answers. In a fleet the gateways write
+    // replies.
     encodeRows: roleOf(settings) === "alone" ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
   };
   const run: ModelDefinition["run"] =

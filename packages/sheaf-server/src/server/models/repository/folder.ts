@@ -7,18 +7,18 @@ import { modelName } from "../../../runners/resolve-model.ts";
 export interface FolderVersion {
   /** Path of the model, as `sheaf serve` takes it. */
   readonly model: string;
-  /** Its folder's number; undefined where the model has no versions of its own. */
+  /** The number of its folder; undefined if the model has no versions. */
   readonly versionName: string | undefined;
   /** Fingerprint of the model's files: their paths, sizes and times. */
   readonly signature: string;
 }
 
-/** More would be a folder of something else. */
+/** A folder with more entries probably holds something else. */
 const maxEntries = 1000;
 const maxFiles = 10_000;
 
 const isModelFile = (name: string): boolean => /\.(?:onnx|py|m?[jt]s)$/u.test(name);
-/** Hidden ones, and files that Python and npm keep beside a model. */
+/** Hidden files, and those that Python and npm keep beside a model. */
 const isLeftOut = (name: string): boolean =>
   name.startsWith(".") || name === "__pycache__" || name === "node_modules" || name === "venv";
 const isVersion = (name: string): boolean => /^[1-9]\d{0,14}$/u.test(name);
@@ -31,7 +31,7 @@ export function isModelsFolder(word: string): boolean {
   return ![...textFiles, "model.onnx", "onnx"].some((name) => existsSync(join(word, name)));
 }
 
-/** The names of the models in a folder, sorted, each with its paths: one, or several that share the name. */
+/** The models in a folder by name, sorted, each with its path, or with several paths that share the name. */
 export async function modelsIn(root: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const entries = (await readdir(root)).filter((entry) => !isLeftOut(entry)).sort();
   if (entries.length > maxEntries)
@@ -48,7 +48,7 @@ export async function modelsIn(root: string): Promise<ReadonlyMap<string, readon
 }
 
 /**
- * The model of a name of `modelsIn`, as it is now. A folder's highest number is the version that is served.
+ * The present state of a model that `modelsIn` has listed. In a folder with versions the highest number is served.
  * @throws {Error} saying why nothing of this name can be served.
  */
 export async function findModel(root: string, name: string, paths: readonly string[]): Promise<FolderVersion> {
@@ -102,7 +102,7 @@ async function filesBelow(folder: string): Promise<string[]> {
   return files;
 }
 
-/** @throws {Error} one of them is a link that leads out of the folder of models or to nothing, or is a pipe or a device. */
+/** @throws {Error} if one is a broken link, a link out of the folder of models, a pipe or a device. */
 async function signatureOf(root: string, paths: readonly string[]): Promise<string> {
   const realRoot = await realpath(root);
   const lines: string[] = [];
@@ -111,7 +111,7 @@ async function signatureOf(root: string, paths: readonly string[]): Promise<stri
     if (real !== realRoot && !real.startsWith(realRoot + sep))
       throw new Error(`${relative(root, path)} is a link that leaves the folder of models.`);
     const found = await stat(path);
-    // A pipe would be read for ever.
+    // Reading a pipe would never end.
     if (!found.isFile() && !found.isDirectory())
       throw new Error(`${relative(root, path)} is neither a file nor a folder.`);
     const { size, mtimeMs, ino } = found;

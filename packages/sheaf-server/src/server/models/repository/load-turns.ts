@@ -3,7 +3,6 @@ const places = 4;
 /** A load that takes longer, or never ends, no longer keeps others waiting. */
 const longestTurnMs = 30_000;
 
-/** Ends a turn; once. */
 type EndTurn = () => void;
 
 interface Waiting {
@@ -12,8 +11,8 @@ interface Waiting {
 }
 
 /**
- * The order of a folder's loads: up to four first loads run at once, and a load that replaces a model runs alone, so that one
- * model at most is in memory twice.
+ * Orders a folder's loads: up to four first loads at once; a load that replaces a model runs alone, so that at most one model is in
+ * memory twice.
  */
 export class LoadTurns {
   #free = places;

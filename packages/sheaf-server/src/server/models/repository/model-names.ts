@@ -3,8 +3,8 @@ import { nameOf } from "../file-source.ts";
 import { modelsIn } from "./folder.ts";
 
 /**
- * Refuses two models of one name, which is a part of their routes. Two files of one name inside the folder of models are
- * left to it: a broken model does not stop the others.
+ * Refuses two models with the same name, because names are part of routes. Two files of one name inside the folder of models are not
+ * checked here: there a broken model must not stop the others.
  * @throws {ConfigError} naming both models.
  */
 export async function refuseSharedNames(entries: readonly ModelEntry[], folder: ModelEntry | undefined): Promise<void> {

@@ -29,13 +29,13 @@ export class FolderRepository {
   readonly #models: Models;
   readonly #settings: Settings;
   readonly #log: FastifyBaseLogger;
-  /** The folder's own among the server's models. */
+  /** The server's models that come from this folder. */
   readonly #deployments: Map<string, Deployment> = new Map();
   readonly #waiting: Map<string, WaitingLoad> = new Map();
   readonly #leaving: Map<string, Promise<void>> = new Map();
-  /** Of each name, the files of its last load, or why there were none. */
+  /** By name: the fingerprint of the last load's files, or why there were none. */
   readonly #loadedFiles: Map<string, string> = new Map();
-  /** Of each name, the end of the load that runs. */
+  /** Running loads by name. */
   readonly #loading: Map<string, Promise<unknown>> = new Map();
   readonly #turns = new LoadTurns();
 
@@ -47,14 +47,14 @@ export class FolderRepository {
     this.#log = log;
   }
 
-  /** Begins to load the models in the folder. @throws {Error} it cannot be read. */
+  /** Starts to load the models in the folder. @throws {Error} if it cannot be read. */
   static async open(folder: FolderEntry, parts: RepositoryParts): Promise<FolderRepository> {
     const repository = new FolderRepository(folder, parts);
     const { models } = parts;
     for (const name of (await modelsIn(folder.model)).keys()) {
       const deployment = models.add(name);
       repository.#deployments.set(name, deployment);
-      // A broken one does not end the server: it can be replaced in the folder.
+      // A broken model does not end the server, since its file can be replaced.
       models.await(deployment, repository.load(name), { isOptional: true });
     }
     return repository;
@@ -66,9 +66,9 @@ export class FolderRepository {
   }
 
   /**
-   * Loads the folder's present model of this name; a version that serves goes on until the new one is ready. Calls while
-   * its load waits for its turn share it.
-   * @throws {Problem} 404; 422 with why it did not load; 503.
+   * Loads the present files of this name; the serving version goes on until the new one is ready. Calls that come while the load
+   * waits for its turn share it.
+   * @throws {Problem} 404; 422 with the reason why it did not load; 503.
    */
   async load(name: string): Promise<void> {
     this.#refuseDraining();
@@ -78,7 +78,7 @@ export class FolderRepository {
     return (this.#waiting.get(name) ?? this.#enqueue(name)).loaded;
   }
 
-  /** Takes no more requests for it, finishes those that it has and frees its memory. @throws {Problem} 404; 503. */
+  /** Takes no more requests, finishes the accepted ones and frees the memory. @throws {Problem} 404; 503. */
   async unload(name: string): Promise<void> {
     this.#refuseDraining();
     const deployment = this.#deployments.get(name);
@@ -100,16 +100,15 @@ export class FolderRepository {
       );
     }
     await this.#leaving.get(name);
-    // A model that is gone from the folder too is forgotten.
+    // If it is gone from the folder too, forget it.
     if (!(await modelsIn(this.folder)).has(name)) this.#loadedFiles.delete(name);
   }
 
-  /** Of a name, whether its files are those of its last load; `files` is the result of `filesOf`. */
+  /** Whether `files`, a result of `filesOf`, are those of the name's last load. */
   hasLoaded(name: string, files: string): boolean {
     return this.#loadedFiles.get(name) === files;
   }
 
-  /** The names that the folder had when they were loaded. */
   get names(): readonly string[] {
     return [...this.#deployments.keys()];
   }
@@ -132,7 +131,7 @@ export class FolderRepository {
         this.#refuseDraining();
         await this.#loadNow(name);
       } finally {
-        // The version before leaves memory first.
+        // The previous version leaves memory first.
         void Promise.resolve(this.#deployments.get(name)?.finished()).then(endTurn);
       }
     };

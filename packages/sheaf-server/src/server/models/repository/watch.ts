@@ -4,7 +4,7 @@ import { modelsIn } from "./folder.ts";
 import type { FolderRepository } from "./repository.ts";
 
 const everyMs = 1000;
-/** Looks at which the files of a model are the same before it is loaded: a copy that goes on changes them. */
+/** Number of looks over which a model's files must be unchanged before it is loaded, because a copy may be in progress. */
 const stableLooks = 2;
 
 interface Change {
@@ -13,8 +13,8 @@ interface Change {
 }
 
 /**
- * Looks at a folder of models once a second: loads a new or changed model once its files have stood still for two looks,
- * unloads removed ones. A failed load is tried again when its files change.
+ * Checks a folder of models once a second: loads a new or changed model once its files are stable for two looks, and unloads removed
+ * ones. A failed load is retried when its files change.
  */
 export class FolderWatch {
   readonly #repository: FolderRepository;
@@ -35,7 +35,7 @@ export class FolderWatch {
     clearInterval(this.#timer);
   }
 
-  /** One look; a look that takes longer than a second is not overtaken. */
+  /** Looks once; looks never overlap. */
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
@@ -43,7 +43,7 @@ export class FolderWatch {
       await this.#look();
       this.#warned = "";
     } catch (error) {
-      // Said once: it may be back in a moment.
+      // Logged once: the folder may be back in a moment.
       const message = messageOf(error);
       if (message !== this.#warned) this.#log.warn({ err: error }, "the folder of models cannot be read");
       this.#warned = message;
@@ -72,7 +72,7 @@ export class FolderWatch {
 
   #apply(name: string, files: string | undefined): void {
     const done = files === undefined ? this.#repository.unload(name) : this.#repository.load(name);
-    // The log and the model's reason say why.
+    // The log and `/readyz` say why.
     done.catch((error: unknown) => this.#log.debug({ model: name, err: error }, "a watched model changed"));
   }
 }
