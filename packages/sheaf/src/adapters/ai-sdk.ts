@@ -68,11 +68,11 @@ export interface CoalesceOptions
 }
 
 /**
- * `wrapEmbeddingModel({ model, middleware: coalesce() })`: `embed()` calls that are made at the same time share requests.
- * Calls with other headers, provider options or dimensions never do. An abort signal cancels its own call.
+ * `wrapEmbeddingModel({ model, middleware: coalesce() })`: concurrent `embed()` calls share requests, unless their headers, provider
+ * options or dimensions differ. An abort signal cancels only its own call.
  *
- * A batch that the API refuses with 429 goes again after the pause that it asks for, which holds everything back. After
- * other failures the AI SDK's own retries come back to the batcher and share requests again.
+ * A batch that the API refuses with 429 is sent again after the pause that it asks for, which holds everything back. After other
+ * failures the AI SDK's own retries come back to the batcher and share requests again.
  */
 export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
   const batchers = new WeakMap<EmbeddingModelLike, Promise<TextBatcher>>();
@@ -109,9 +109,9 @@ interface Call {
 interface Part {
   readonly embedding: number[];
   readonly tokens: number | undefined;
-  /** Its part of the request, by estimate. */
+  /** Its estimated share of the request. */
   readonly share: number;
-  /** Its place in the request, and the number of texts there. */
+  /** Its index in the request, and the request's number of texts. */
   readonly index: number;
   readonly texts: number;
   /** The rest of the reply: warnings, provider metadata, headers. One object for each batch. */
@@ -151,10 +151,10 @@ function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: s
   const weights = values.map(weigh);
   const sum = weights.reduce((a, b) => a + b, 0);
   const tokens = usage === undefined ? undefined : split(usage.tokens, weights);
-  // The body holds everybody's vectors.
+  // The body holds the vectors of all callers.
   const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
   const rest = { ...others, ...(response === undefined ? {} : { response: reply }) };
-  // Too few or too many stay so: the batcher counts them.
+  // A wrong number is left for the batcher to find.
   return vectorsOrErrors(embeddings).map((embedding, index) =>
     embedding instanceof Error
       ? embedding
@@ -169,7 +169,10 @@ function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: s
   );
 }
 
-/** One call's result of its texts' parts. Fields that are not per text are those of its first batch; of costs, and of lists with an element for each text, it gets its part. */
+/**
+ * Joins the parts of a call's texts into its result. Fields that are not per text are those of its first batch; costs, and lists with
+ * an element per text, are divided.
+ */
 function joined(parts: readonly Part[]): EmbedResult {
   const tokens = parts.reduce<number | undefined>(
     (sum, part) => (sum === undefined || part.tokens === undefined ? undefined : sum + part.tokens),
@@ -188,7 +191,7 @@ function joined(parts: readonly Part[]): EmbedResult {
 }
 
 const deepestShared = 8;
-/** Amounts of a request, of which each caller has a part. */
+/** Names of amounts that are divided among the callers of a request. */
 const sharedName = /cost|price|tokens$|^tokens?(used|count)?$/i;
 
 /** A caller's part of a request. */
@@ -198,12 +201,12 @@ interface Own {
   readonly texts: number | undefined;
 }
 
-/** The caller's part of a value: costs and counts of tokens, which are numbers or numbers as text, and lists of one element a text. */
+/** The caller's part of a value: of costs and token counts (numbers, or numbers as text) and of lists with an element per text. */
 function shareOf(value: unknown, own: Own, name: string = "", depth: number = 0): unknown {
   const { share, places, texts } = own;
   if (share >= 1 || depth > deepestShared) return value;
   if (typeof value === "object" && value !== null) {
-    // Nothing but plain data: headers and the like are passed on.
+    // Only plain data is divided: headers and the like are passed on.
     if (Array.isArray(value)) {
       const isOfTexts = value.length === texts && name !== "warnings";
       return value.filter((_, index) => !isOfTexts || places.has(index)).map((each) => shareOf(each, own, name, depth + 1)); // prettier-ignore

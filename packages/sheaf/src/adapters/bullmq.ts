@@ -42,12 +42,12 @@ export interface BatchProcessorOptions<Job, Out> extends Omit<
 export interface BatchProcessor<Job, Out> {
   /** The worker's processor. Three parameters: BullMQ hands an AbortSignal only to a processor that has a third. */
   readonly process: (job: Job, token: string | undefined, signal?: AbortSignal) => Promise<Out>;
-  /** For the worker's `concurrency`: jobs enough to fill every batch in flight and the next. */
+  /** For the worker's `concurrency`: enough jobs to fill every batch in flight and the next one. */
   readonly concurrency: number;
   readonly batcher: Batcher<Job, Out>;
   /**
-   * Ends well: the worker takes no more jobs, those that wait go at once, and resolves when all that it took have been
-   * completed or failed.
+   * Shuts down: the worker takes no more jobs, waiting ones go at once. Resolves when all accepted jobs have been completed or
+   * failed.
    */
   close(worker: WorkerLike): Promise<void>;
 }
@@ -55,9 +55,8 @@ export interface BatchProcessor<Job, Out> {
 const processorDefaults = { maxBatchSize: 32, concurrency: 1, onBatchError: "bisect", onQueueFull: "wait" } as const;
 
 /**
- * Batches for BullMQ's free edition: a worker runs many jobs at once, and those that run at once share a batch. A value
- * completes its job, an `Error` in its place fails it, with its own attempts and backoff. Delivery is BullMQ's: at least
- * once.
+ * Batches for BullMQ's free edition: a worker runs many jobs at once, and concurrent jobs share a batch. A value completes its job;
+ * an `Error` at its index fails it, with the job's own attempts and backoff. BullMQ delivers at least once.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function batchProcessor<Job extends object, Out>(
@@ -68,25 +67,27 @@ export function batchProcessor<Job extends object, Out>(
   const batches = options.concurrency ?? processorDefaults.concurrency;
   const concurrency = (batches + 1) * maxBatchSize;
   if (!Number.isFinite(concurrency)) {
-    throw new RangeError("a worker's concurrency is finite: maxBatchSize and concurrency must be, too");
+    throw new RangeError(
+      "maxBatchSize and concurrency must be finite, because the worker's concurrency follows from them",
+    );
   }
   const batcher = createBatcher<Job, Out>(run, {
     ...options,
     maxBatchSize,
     concurrency: batches,
-    // The queue delivers at least once anyway: a job that runs again because of a bad neighbour is nothing new.
+    // The queue delivers at least once anyway, so jobs must be safe to run again.
     onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
-    // The worker's concurrency is the bound; a job must not fail because it has been fetched too early.
+    // The worker's concurrency is the bound; a job must not fail because it was fetched too early.
     onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
   });
   let priority: Priority = "interactive";
   return {
-    // A job that stalled may have killed its worker: alone it cannot take others with it again.
+    // A job that stalled may have killed its worker, so it runs alone.
     process: (job, _token, signal) => batcher(job, { signal, priority, alone: hasStalled(job) }),
     concurrency,
     batcher,
     close: async (worker) => {
-      // The worker may still hand over jobs that it was fetching: they must not wait for a window to fill.
+      // Jobs that the worker was still fetching must not wait for a window to fill.
       priority = "immediate";
       void batcher.flush();
       await worker.close();

@@ -53,15 +53,13 @@ interface Text {
 }
 
 /**
- * A LangChain Embeddings instance whose concurrent calls share requests: replaces the one it wraps in vector
- * stores and retrievers. Queries go before documents that wait. LangChain's own retries stay (`maxRetries` of the
- * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. A call that still gets a 429 after
- * them goes again after a pause that holds everything back.
+ * A LangChain Embeddings instance whose concurrent calls share requests; use it in place of the one it wraps. Queries go before
+ * waiting documents. LangChain's own retries stay (`maxRetries` of the wrapped instance, 6 by default): they happen inside a run,
+ * once for all of its callers. A call that then still gets a 429 is sent again after a pause that holds everything back.
  *
- * LangChain hides the headers and the `usage` of replies. Give a function that makes the instance with a `fetch`, and they are
- * read there; from an instance only its 429s are learned.
- * @example
- * new CoalescedEmbeddings((fetch) => new OpenAIEmbeddings({ model, maxRetries: 0, configuration: { fetch } }));
+ * LangChain hides the headers and the `usage` of replies. Pass a function that creates the instance with a given `fetch`, and they
+ * are read there; from an instance only 429s can be learned.
+ * @example new CoalescedEmbeddings((fetch) => new OpenAIEmbeddings({ model, maxRetries: 0, configuration: { fetch } }));
  */
 export class CoalescedEmbeddings implements EmbeddingsLike {
   /** For statistics, metrics and `close()`. */
@@ -86,7 +84,7 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
       const vectors = await (isQueries ? embedQueries(values) : embedAll(values, replied));
-      // The batcher itself refuses a result that is not an array.
+      // The batcher refuses a result that is not an array.
       return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
     const { name = "embeddings" } = rest;
@@ -104,7 +102,7 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
     return this.#batcher({ text, kind: "query" });
   }
 
-  /** Any number of texts; vectors in their order. Rejects with the first error. */
+  /** Embeds any number of texts; vectors come in their order. Rejects with the first error. */
   embedDocuments(texts: string[]): Promise<number[][]> {
     return this.#batcher.many(
       texts.map((text) => ({ text, kind: "document" })),

@@ -95,7 +95,7 @@ class Simulation {
       seed = 1,
       ...batcherOptions
     } = options;
-    if (tenants !== undefined && arrivals !== undefined) throw new TypeError("tenants excludes arrivals");
+    if (tenants !== undefined && arrivals !== undefined) throw new TypeError("tenants and arrivals cannot be combined");
     if (tenants === undefined && (typeof arrivals !== "object" || arrivals === null)) {
       throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
     }
@@ -153,7 +153,7 @@ class Simulation {
     };
     this.#slotsPerWorker = scaling?.slotsPerWorker ?? 1;
     if (scaling !== undefined) {
-      if (options.concurrency !== undefined) throw new TypeError("scaling excludes concurrency");
+      if (options.concurrency !== undefined) throw new TypeError("scaling and concurrency cannot be combined");
       this.#autoscaler = new Autoscaler(scalingSettings(scaling), this.#clock, () => this.#load());
     }
     const settings: BatcherOptions<number, number> = {

@@ -19,7 +19,7 @@ test("the worker's concurrency fills the batches in flight and the next", () => 
   assert.equal(batchProcessor(echo, { maxBatchSize: 10, concurrency: 3 }).concurrency, 40);
   assert.equal(batchProcessor(echo).concurrency, 64);
   for (const options of [{ maxBatchSize: Infinity }, { concurrency: Infinity }])
-    assert.throws(() => batchProcessor(echo, options), /RangeError: a worker's concurrency is finite/);
+    assert.throws(() => batchProcessor(echo, options), /RangeError: maxBatchSize and concurrency must be finite/);
 });
 
 test("the processor has a third parameter, without which BullMQ hands it no signal", () => {

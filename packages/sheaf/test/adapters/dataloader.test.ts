@@ -511,7 +511,7 @@ test("ours gives a run up after runTimeoutMs, and does not cache that", async ()
 test("ours refuses batchScheduleFn together with a policy, and says why", () => {
   assert.throws(
     () => new DataLoader(async (keys) => keys, { batchScheduleFn: setImmediate, policy: { name: "p", decide: () => "wait" } }), // prettier-ignore
-    /batchScheduleFn and policy both say when keys go/,
+    /batchScheduleFn and policy both decide when keys go/,
   );
 });
 

@@ -421,7 +421,7 @@ test("a reply that is no JSON names the address, and one that never ends is give
   const page = async () => new Response("<!doctype html><title>Welcome</title>");
   await assert.rejects(
     openaiEmbeddings(openaiFetch({ baseURL, fetch: page }), { model: "m" })("a"),
-    /https:\/\/wrong\.example\/v2\/embeddings replied with something else than JSON \("<!doctype html>.*baseURL/,
+    /https:\/\/wrong\.example\/v2\/embeddings replied with something other than JSON \("<!doctype html>.*baseURL/,
   );
   let sent = 0;
   let isCancelled = false;

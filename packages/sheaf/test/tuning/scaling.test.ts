@@ -74,6 +74,6 @@ test("what makes no sense is refused, with the value", async () => {
   await refused({ by: "schedule" }, /scaling\.schedule must be a function/);
   await refused({ by: "cpu", minWorkers: 5, maxWorkers: 4 }, /maxWorkers must be at least minWorkers \(5\), got 4/);
   await refused({ by: "cpu", worker: 5 }, /unknown option scaling\.worker/);
-  await refused({ by: "cpu" }, /scaling excludes concurrency/, { concurrency: 2 });
+  await refused({ by: "cpu" }, /scaling and concurrency cannot be combined/, { concurrency: 2 });
   await assert.rejects(simulate({ ...model, arrivals: step, scaling: { by: "cpu" } } as never), /scaling/);
 });

@@ -71,9 +71,9 @@ test("tenants that make no sense are refused with what they were", async () => {
     [{ tenants: [{ ...customers, arrivals: closed }] }, /pattern of arrivals must be/],
     [{ tenants: [{ name: "a" }] }, /tenants\[0\]\.arrivals must be \{ pattern, … \}, got undefined/],
     [{ tenants: [{ ...customers, rate: 3 }] }, /unknown option tenants\[0\]\.rate/],
-    [{ tenants: [customers, customers] }, /every name in tenants must be another/],
+    [{ tenants: [customers, customers] }, /every name in tenants must be unique/],
     [{ tenants: [{ ...customers, count: 1e6 }] }, /at most 100000 tenants, got 1000000/],
-    [{ tenants: [customers], arrivals: flood.arrivals }, /tenants excludes arrivals/],
+    [{ tenants: [customers], arrivals: flood.arrivals }, /tenants and arrivals cannot be combined/],
     [{ tenantKey: "name" }, /tenantKey must be "fairKey" or "groupKey" or "none", got "name"/],
     [{ tenants: undefined }, /arrivals must be \{ pattern, … \}, got undefined/],
   ] as const)

@@ -54,8 +54,8 @@ export interface RequestLimits {
 }
 
 /**
- * Where to start with a remote embeddings API: 100 inputs fill a request well, 20 ms are little beside its answer, and
- * OpenAI's API takes 300,000 tokens in a request.
+ * Defaults for remote embeddings APIs: 100 inputs fill a request well, 20 ms is short compared with the API's reply, and OpenAI's API
+ * takes 300,000 tokens in a request.
  */
 export const apiDefaults = {
   maxBatchSize: 100,
@@ -63,26 +63,26 @@ export const apiDefaults = {
   maxBatchWeight: 300_000,
 } as const;
 
-/** Requests in flight at first: since an API's requests are rarely full, the learned limit would stay at 4. */
+/** Requests in flight at first. Requests to an API are rarely full, so a learned limit that began at 4 would stay there. */
 const startConcurrency = 8;
 
 /** How an adapter's items are counted and its requests retried. */
 export interface ApiUse<In> {
-  /** The text of an item, by whose kind estimates are scaled. */
+  /** The text of an item; estimates are scaled by the kind of text. */
   readonly textOf: (item: In) => unknown;
   /** Tokens of an item; scaled by the API's counts. */
   readonly estimate: (item: In) => number;
-  /** Runs after the first of a batch that the API failed. Default 0. */
+  /** Retries of a batch that the API failed. Default 0. */
   readonly maxRetries?: number | undefined;
-  /** Retries that each success pays for. Default 0.2. */
+  /** Retries earned by each success. Default 0.2. */
   readonly budget?: number | undefined;
   /** 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
 /**
- * A batcher whose batches are requests to an API, at the rate and of the size that it allows: one that the API failed goes
- * again, and one that it calls wrong is taken apart. An option given as `undefined` keeps its default.
+ * A batcher whose batches are requests to an API, at the rate and size that it allows. A request that the API failed is retried; one
+ * that it refuses as wrong is split. An option given as `undefined` keeps its default.
  */
 export function apiBatcher<In, Out>(
   run: ApiRun<In, Out>,
@@ -110,14 +110,14 @@ export function apiBatcher<In, Out>(
     withIsolation({ name, limit, health, clock, random, sizeOf, maxTokens, textOf, blameOf, once, patiently }),
     {
       ...apiDefaults,
-      // A text that alone is more than a request may hold: the API would refuse it.
+      // The API would refuse a text that exceeds a request on its own.
       maxItemWeight: maxTokens,
       ...given,
       weigh,
       rateLimit: limit,
       clock,
-      // The core searches a run that it has given up, where others got through meanwhile or shortly before. All else is taken
-      // apart inside a run.
+      // The core searches only abandoned runs, if others got through at about the same time. All other failures are split inside a
+      // run.
       onBatchError: "bisect",
       shouldBisect: (error) =>
         isHang(error) && health.succeededAtMs > clock.now() - 2 * runTimeoutMs && blameOf(error) !== "none",
@@ -132,7 +132,7 @@ export function apiBatcher<In, Out>(
 const bytesOf = (text: unknown): number =>
   utf8Bytes(typeof text === "string" ? text : (JSON.stringify(text) ?? "")) + 3;
 
-/** The limit that was given, or one of its own that learns, with given numbers as upper bounds. */
+/** The given shared limit, or a new one that learns, with the given numbers as upper bounds. */
 function limitOf(rateLimit: BatcherOptions<never, never>["rateLimit"], clock: Clock): LearnedRateLimit {
   if (rateLimit instanceof LearnedRateLimit) return rateLimit;
   if (rateLimit !== undefined) batcherChecks.rateLimit("rateLimit", rateLimit);

@@ -5,15 +5,15 @@ import { headerOf, type HeadersLike } from "../../limits/told-limits.ts";
 export interface ErrorHints {
   /** HTTP status; undefined where no reply came. */
   readonly status: number | undefined;
-  /** How long to send nothing to the API, in milliseconds. */
+  /** How long to pause before the next request, in milliseconds. */
   readonly retryAfterMs: number | undefined;
   /** The input of the request that the API names as the wrong one. */
   readonly itemIndex: number | undefined;
 }
 
-/** A pause of a day would be the end of the program; one that is tried again every two minutes is not. */
+/** Caps a server's pause at two minutes, so that a `Retry-After` of a day does not stop the program. */
 export const longestPauseMs = 120_000;
-/** The pause after a 429 that names none. */
+/** The pause after a 429 without `Retry-After`. */
 const pauseOf429Ms = 1000;
 
 /**
@@ -55,8 +55,8 @@ export function withHints(error: unknown, { retryAfterMs, itemIndex }: ErrorHint
 const statusesOfTheRequest = new Set([400, 413, 422]);
 
 /**
- * Whether single inputs can be to blame, so that a bisection is worth its runs: the API answered that the request is
- * wrong. False for errors about the key, the model or the API itself, and where no reply came.
+ * Whether a single input may be at fault, so that a bisection is worth its runs: the API says that the request is wrong. False for
+ * errors about the key, the model or the API itself, and if no reply came.
  */
 export const blamesInputs = (error: unknown): boolean => statusesOfTheRequest.has(errorHints(error).status ?? 0);
 
@@ -83,7 +83,7 @@ export function retryAfterMsOf(headers: HeadersLike | undefined, mostMs: number 
   return Number.isNaN(asked) ? undefined : Math.min(mostMs, Math.max(1, asked));
 }
 
-/** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined where there is none. */
+/** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined if there is none. */
 export function inputIndexOf(param: unknown): number | undefined {
   if (typeof param !== "string" || param.length > 200) return undefined;
   const index = /(?:^|[.$])input(?:\[(\d{1,6})\]|\.(\d{1,6}))(?=$|[.[])/.exec(param);

@@ -2,19 +2,19 @@ import type { Reply } from "./rate-limited.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** A client, and the replies that its `fetch` has had in the run that uses it. */
+/** A client and the replies that its `fetch` has received in the current run. */
 interface Hearing<Client> {
   readonly client: Client;
   heard: Reply;
 }
 
-/** A reply names its count of tokens at its end or at its beginning; in between stand vectors. */
+/** A reply states its token count near its beginning or end; the vectors stand in between. */
 const searchedCharacters = 2000;
 const countedTokens = /"usage"\s*:\s*\{[^{}]*?"(?:total|prompt)_tokens"\s*:\s*(\d{1,12})/;
 
 /**
- * Clients that hide their replies, made with a `fetch` that reads them. Each run has a client of its own, so that the
- * replies are those of this run; there are as many clients as runs at a time.
+ * Creates clients that hide their replies with a `fetch` that reads them. Each run uses a client of its own, so that replies belong
+ * to that run; there are as many clients as concurrent runs.
  */
 export class ClientsOfRuns<Client> {
   readonly #make: (fetch: Fetch) => Client;
@@ -25,7 +25,7 @@ export class ClientsOfRuns<Client> {
     this.#idle.push(this.#open());
   }
 
-  /** Tells `replied` the headers and the tokens, whether the run fails or not. */
+  /** Passes the headers and the token count to `replied`, whether the run fails or not. */
   async run<Results>(use: (client: Client) => Promise<Results>, replied: (reply: Reply) => void): Promise<Results> {
     const hearing = this.#idle.pop() ?? this.#open();
     hearing.heard = {};

@@ -10,7 +10,7 @@ import { blamesInputs, errorHints, isLostConnection, withHints } from "./api-err
 import { namedLimitOf, signatureOf } from "./refusals.ts";
 import { wait, type ServiceHealth } from "./retries.ts";
 
-/** How failed requests are taken apart. */
+/** How failed requests are split. */
 export interface Isolating<In, Out> {
   readonly name: string;
   readonly limit: LearnedRateLimit;
@@ -19,34 +19,34 @@ export interface Isolating<In, Out> {
   /** 0 to 1. */
   readonly random: () => number;
   readonly sizeOf: (items: readonly In[]) => RequestSize;
-  /** Most tokens in a request, by which batches were filled. */
+  /** Most tokens in a request, the limit up to which batches were filled. */
   readonly maxTokens: number;
   readonly textOf: (item: In) => unknown;
   readonly blameOf: (error: unknown) => Blame;
   /** Runs a request once. */
   readonly once: BatchFunction<In, Out>;
-  /** The same, with retries. */
+  /** Runs a request with retries. */
   readonly patiently: BatchFunction<In, Out>;
 }
 
 /** Whose fault an error may be: an item's or the size's; an item's or the service's; neither an item's nor the size's. */
 export type Blame = "request" | "failure" | "none";
 
-/** A batch that is this much heavier than it was weighed is cut before it is sent. */
+/** A batch that turns out this much too heavy is cut before it is sent. */
 const weighedLow = 1.02;
-/** So many parts at most that a request is cut into by the number in a refusal's words. */
+/** Most parts into which a request is cut because of a number in a refusal's message. */
 const mostParts = 16;
-/** Single items with the same error, while nothing passes, show that it is not theirs. */
+/** If this many single items get the same error and nothing passes, the error is not theirs. */
 const sameErrors = 3;
-/** Single items that show whether a service fails everything. */
+/** Single items sent to find out whether a service fails everything. */
 const loneTries = 2;
-/** Runs for the items that make the service fail, in a batch of n: so many times log2 n. */
+/** Bounds the runs that look for items that make the service fail: this times log2 n for a batch of n. */
 const runsPerLevel = 8;
 
 /**
  * Finds out what is wrong with a request that the service refuses or fails: an item, the size, or neither. The items of a part that
- * passes have their results at once. An item that is refused alone gets the error. Where all items pass in parts it was the size: that is
- * learned, and what is left goes back to the queue, to go in smaller requests.
+ * passes get their results at once. An item that is refused alone gets the error. If all items pass in parts, the size was at fault:
+ * that is learned, and the rest goes back to the queue, for smaller requests.
  */
 export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<In, Out> {
   const { limit, sizeOf, maxTokens, patiently, blameOf } = how;
@@ -56,7 +56,7 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
     const exceeds = limit.sizes.exceeds(size);
     const isTry = exceeds && limit.sizes.tries(size);
     const batch = new Isolation(items, runHandleOf(context), how, isTry);
-    // Replies have shown that its items, which waited, were weighed too low.
+    // Replies that came while its items waited have shown that they were weighed too low.
     const isTooMuch = size.tokens > weighedLow * maxTokens;
     if (isTooMuch || (exceeds && !isTry)) return batch.cut();
     try {
@@ -64,7 +64,7 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
     } catch (error) {
       if (context.signal.aborted || blameOf(error) === "none") throw error;
       await batch.find(error);
-      // All are answered. The batch has failed all the same, for those who watch it.
+      // All items are answered, but observers must still see that the batch failed.
       throw error;
     } finally {
       if (isTry) limit.sizes.tried();
@@ -75,20 +75,20 @@ export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<I
 const isBlamed = (error: unknown): boolean => {
   const { status, retryAfterMs } = errorHints(error);
   if (isHang(error)) return true;
-  // A service that names a wait has no fault to find with an item.
+  // An error with `Retry-After` is not about an item.
   return blamesInputs(error) || (isOfSomeOnly(error, status) && retryAfterMs === undefined);
 };
 
 /** No reply came within `runTimeoutMs`. */
 export const isHang = (error: unknown): boolean => error instanceof BatcherError && error.code === "RUN_TIMEOUT";
 
-/** A failure or a refusal of the key: an item's where others get through with that key, such as a text that a content policy refuses. */
+/** A failure or a refused key is an item's fault if others get through with that key, as when a content policy refuses a text. */
 const isOfSomeOnly = (error: unknown, status: number = 0): boolean =>
   status >= 500 || status === 403 || isLostConnection(error);
 
 /**
- * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 403, a 5xx or a lost connection
- * where others get through.
+ * Whose fault an error may be, according to `shouldBisect`. By default a 400, 413 or 422 may be an item's fault; a 403, a 5xx or a
+ * lost connection only if others get through.
  */
 export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (error: unknown) => Blame {
   const warn = warnOnce();
@@ -103,13 +103,13 @@ export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (e
   };
 }
 
-/** One batch that is taken apart. Parts are lists of places in it. */
+/** One batch being split. Parts are lists of indices in it. */
 class Isolation<In, Out> {
   readonly #items: readonly In[];
   readonly #handle: BaseRunHandle;
   readonly #how: Isolating<In, Out>;
   readonly #isTry: boolean;
-  /** Requests of anyone that had passed when it was sent. */
+  /** How many requests, of any batch, had passed when this one was sent. */
   readonly #passedBefore: number;
 
   constructor(items: readonly In[], handle: BaseRunHandle, how: Isolating<In, Out>, isTry: boolean) {
@@ -120,7 +120,7 @@ class Isolation<In, Out> {
     this.#passedBefore = how.limit.passes;
   }
 
-  /** Sends as many items as a request may hold. The others go back to the queue. */
+  /** Sends as many items as a request may hold and puts the others back into the queue. */
   async cut(): Promise<never> {
     const { limit, maxTokens, patiently, name } = this.#how;
     const places = [...this.#items.keys()];
@@ -134,18 +134,21 @@ class Isolation<In, Out> {
     return this.#putBack(new Error(`${name}: the batch is larger than the service accepts in one request.`));
   }
 
-  /** Gives every item its result or its error. Throws where the rest goes back, or gets the error as a whole. */
+  /** Gives every item its result or its error. Throws if the rest goes back to the queue or gets the error as a whole. */
   async find(error: unknown, places: readonly number[] = [...this.#items.keys()]): Promise<void> {
     const { limit } = this.#how;
     if (this.#how.blameOf(error) === "failure") return this.#findFailure(error, places);
-    // Learned while it was under way.
+    // The limit was learned while this request was in flight.
     if (!this.#isTry && limit.sizes.exceeds(this.#sizeOf(places))) return this.#putBack(error);
     if (limit.passes > 0 || errorHints(error).itemIndex !== undefined) return this.#search({ error, part: places });
     const { rest, errors } = await this.#tryLone(places);
     return this.#search({ error, part: places }, errors.length === 0 ? rest : [], errors.length === 0 ? [] : rest);
   }
 
-  /** A failure is an item's where others get through, or one item of the batch. Where everything fails, it is the service's. */
+  /**
+   * A failure is an item's fault if other requests, or another item of the batch, get through. If everything fails, it is the
+   * service's.
+   */
   async #findFailure(error: unknown, places: readonly number[]): Promise<void> {
     const { limit, health, once, random, clock } = this.#how;
     const runs = runsPerLevel * Math.ceil(Math.log2(places.length));
@@ -166,10 +169,10 @@ class Isolation<In, Out> {
   }
 
   /**
-   * By binary splitting (Hwang 1972): where a part of the suspects passes, the fault is in the others, so that one bad item
-   * among n costs about log2 n runs. `pool` is what may be right; it goes together, at last.
-   * @param refused The last part that was refused as a whole. The suspects are all of it, or those of it that have not passed.
-   * @param runsLeft Bounds the runs where the service fails.
+   * Binary splitting (Hwang 1972): if a part of the suspects passes, the fault is in the others, so one bad item among n costs about
+   * log2 n runs. `pool` holds items that may be fine; they go together at the end.
+   * @param refused The last part that was refused as a whole; the suspects are those of its items that have not passed.
+   * @param runsLeft Bounds the runs if the service fails.
    */
   async #search(
     refused: { readonly error: unknown; readonly part: readonly number[] },
@@ -179,7 +182,7 @@ class Isolation<In, Out> {
   ): Promise<void> {
     const { limit, once, patiently } = this.#how;
     const isFailure = runsLeft < Infinity;
-    /** The most that passed of the refused part in one request. */
+    /** Most items of the refused part that passed in one request. */
     let most = nothing;
     let named = 0;
     const refuses = async (part: readonly number[], run = isFailure ? once : patiently): Promise<boolean> => {
@@ -202,12 +205,12 @@ class Isolation<In, Out> {
       if (culprit !== undefined) {
         const isSure = part.length === 1 || suspects.length > 1;
         if (!isSure && !(await refuses([culprit], patiently))) {
-          // All of it has passed, one by one or in parts.
+          // All of its items have passed in smaller parts.
           if (!isFailure) return this.#tooLarge(refused, most, pool);
         } else {
           this.#fail(culprit, refused.error);
           pool = [...suspects.filter((place) => place !== culprit), ...pool];
-          // One that is named was not sent alone; many of them may be.
+          // A named item was not sent alone, and there may be many more.
           if (suspects.length > 1) named++;
           const lone = suspects.length === 1 ? [{ place: culprit, error: refused.error }] : [];
           const isDue = lone.length > 0 || named % sameErrors === 0;
@@ -227,7 +230,7 @@ class Isolation<In, Out> {
     }
   }
 
-  /** Halves; by the number in the refusal's words where it makes a few parts. */
+  /** Halves the part, or cuts it at the number in the refusal's message if that gives only a few parts. */
   #partsOf(
     { error, part }: { readonly error: unknown; readonly part: readonly number[] },
     suspects: readonly number[],
@@ -239,7 +242,7 @@ class Isolation<In, Out> {
       const { sizes } = this.#how.limit;
       const inEstimates = counted === undefined ? named : (named * size.tokens) / counted;
       const most = Math.max(inEstimates, sizes.isLimited ? sizes.passing[dimension] : 0);
-      // The number may be another's, or wrong: of the first request that is cut by it one part shows whether more passes.
+      // The number may be wrong or mean something else, so one part of the first request cut by it is made larger.
       const mostOf = (part: number): number => (part === 1 && !sizes.isLimited ? 2 * most : most);
       const parts: number[][] = [];
       let sum = Infinity;
@@ -256,8 +259,8 @@ class Isolation<In, Out> {
   }
 
   /**
-   * Single items of different texts, from the beginning, the end and the middle, until one passes. Throws where none does and all get
-   * the same error: it is not theirs.
+   * Tries single items with different texts, from the beginning, the end and the middle, until one passes. Throws if none does and
+   * all get the same error, which is then not theirs.
    */
   async #tryLone(
     places: readonly number[],
@@ -303,12 +306,12 @@ class Isolation<In, Out> {
     if (rest.length > 0) this.#putBack(error);
   }
 
-  /** Sends a part, whose items have their results then. @returns an error that may be the fault of one of them, or of the size. */
+  /** Sends a part; if it passes, its items get their results. @returns an error that may be the fault of an item or of the size. */
   async #send(part: readonly number[], run: BatchFunction<In, Out>, isFirst: boolean = false): Promise<unknown> {
     const { clock, limit, health, once, name } = this.#how;
     const size = this.#sizeOf(part);
     if (!isFirst) {
-      // Learned from another batch meanwhile.
+      // Another batch has meanwhile taught the limit.
       if (!this.#isTry && part.length > 1 && limit.sizes.exceeds(size)) this.#putBack(new Error(`${name}: the service accepts less in one request.`)); // prettier-ignore
       for (let nowMs = clock.now(), atMs; (atMs = limit.partReadyAtMs(nowMs, part.length, size.tokens)) > nowMs; nowMs = clock.now()) await wait(atMs - nowMs, this.#handle, clock); // prettier-ignore
       this.#handle.countRun(part.length);

@@ -1,11 +1,11 @@
 import { backOffMs } from "./back-off.ts";
 
-/** A service that fails one request in ten fails this many in a row once in 100,000 requests. */
+/** A service that fails one request in ten has this many failures in a row once in 100,000 requests. */
 const failuresInARow = 5;
 
 /**
- * Where everything fails, nothing is sent for a while: half a second at first, twice as long after each round that fails
- * too, at most eight seconds. The first requests after a pause find out whether the service is back.
+ * Pauses requests while everything fails: for half a second at first, twice as long after each further failed round, at most eight
+ * seconds. The first requests after a pause show whether the service is back.
  */
 export class OutagePause {
   readonly #random: () => number;
@@ -18,12 +18,12 @@ export class OutagePause {
     this.#random = random;
   }
 
-  /** The service answered, be it with a refusal. */
+  /** The service answered, even if with a refusal. */
   answered(): void {
     this.#failures = this.#pauses = 0;
   }
 
-  /** The service failed a request. @returns for how many milliseconds to send nothing; undefined for no pause. */
+  /** The service failed a request. @returns the pause in milliseconds, or undefined for none. */
   failed(sentAtMs: number, nowMs: number): number | undefined {
     this.#failures++;
     if (this.#failures < failuresInARow || sentAtMs <= this.#pausedAtMs) return undefined;

@@ -7,14 +7,14 @@ import { blamesInputs, withHints } from "./api-error.ts";
 import { refusalOf, type Refusal } from "./refusals.ts";
 import type { TokenScale } from "./tokens/token-scale.ts";
 
-/** The facts of a reply beside its results. */
+/** What a reply says besides its results. */
 export interface Reply {
   /** As the API counted them. */
   readonly tokens?: number | undefined;
   readonly headers?: HeadersLike | undefined;
 }
 
-/** A batch function that tells the facts of its reply, before it returns. */
+/** A batch function that reports its reply before it returns. */
 export type ApiRun<In, Out> = (
   items: In[],
   context: BatchContext,
@@ -25,24 +25,24 @@ export type ApiRun<In, Out> = (
 export interface Counting<In> {
   readonly limit: LearnedRateLimit;
   readonly scale: TokenScale;
-  /** The text of an item, by whose kind estimates are scaled. */
+  /** The text of an item; estimates are scaled by the kind of text. */
   readonly textOf: (item: In) => unknown;
   /** Tokens of an item, before they are scaled. */
   readonly estimate: (item: In) => number;
-  /** With estimates as they are scaled now. */
+  /** The size of a request by the current, scaled estimates. */
   readonly sizeOf: (items: readonly In[]) => RequestSize;
   readonly maxPauseMs: number;
   readonly clock: Clock;
 }
 
-/** Within this share of the API's count an estimate teaches nothing that is worth counting the texts again. */
+/** An estimate within this share of the API's count is good enough: no need to count the texts again. */
 const rightEnough = 0.02;
-/** After a refusal that is not waited for: so that a queue of calls does not become a flood of requests. */
+/** The pause after a refusal that callers get at once, so that a queue of calls does not become a flood of requests. */
 const pauseAfterFinalMs = 1000;
 
 /**
- * Runs each batch once, and learns from the reply what the API allows and how it counts. A batch that the API refuses for its
- * rate goes back to the queue: no slot is held meanwhile.
+ * Runs each batch once and learns from the reply what the API allows and how it counts. A batch refused for its rate goes back to the
+ * queue, so it holds no slot meanwhile.
  */
 export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<In>): BatchFunction<In, Out> {
   const { limit, scale, textOf, estimate, sizeOf, maxPauseMs, clock } = counting;
@@ -54,7 +54,7 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
       context.pause(pauseAfterFinalMs);
       return error;
     }
-    // First: the rest of the limit that the reply tells does not count this request.
+    // First, because the remaining limit in the reply does not include this request.
     context.reportWeight(0);
     const pauseMs = limit.refused(request, clock.now(), told, refusal.retryAfterMs);
     context.pause(pauseMs);
@@ -68,7 +68,7 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
     try {
       const results = await run(items, context, (said) => (reply = said));
       const counted = reply.tokens;
-      // A count of less than a token a text is none: some gateways always say 0 or 1.
+      // Less than one token a text is not a count: some gateways always say 0 or 1.
       const tokens = counted !== undefined && Number.isFinite(counted) && counted >= items.length ? counted : undefined;
       if (tokens !== undefined) {
         const isRight = Math.abs(tokens - request.size.tokens) <= rightEnough * tokens;
@@ -81,7 +81,7 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
       const refusal = refusalOf(error, maxPauseMs, reply.headers);
       if (refusal !== undefined) throw refused(error, request, refusal, context);
       limit.ended(request, clock.now());
-      // It was read and not run.
+      // The API read the request but did not run it.
       if (blamesInputs(error)) context.reportWeight(0);
       throw error;
     }

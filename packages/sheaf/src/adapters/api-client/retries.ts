@@ -5,7 +5,7 @@ import { backOffMs } from "./back-off.ts";
 import { OutagePause } from "./outage-pause.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
-/** The retries that a service's successes have paid for, and the pause where everything fails. */
+/** A service's retry budget, and the pause while everything fails. */
 export class ServiceHealth {
   readonly budget: RetryBudget;
   readonly outage: OutagePause;
@@ -13,7 +13,7 @@ export class ServiceHealth {
   succeededAtMs: number = -Infinity;
   resumesAtMs: number = -Infinity;
 
-  /** `share`: retries that each success pays for. */
+  /** `share`: retries earned by each success. */
   constructor(share: number | undefined, random: () => number) {
     this.budget = new RetryBudget(share);
     this.outage = new OutagePause(random);
@@ -27,35 +27,35 @@ export class ServiceHealth {
   }
 }
 
-/** How a batch that failed for the service's sake is run again. */
+/** How a batch that the service failed is retried. */
 export interface Retries {
-  /** Runs after the first, at most; those that 429 refused while other batches got through do not count. */
+  /** Most retries; a 429 does not count if other batches got through meanwhile. */
   readonly maxRetries: number;
   /**
-   * `"refused"`: after 429, since none of the batch ran. `"failed"`: after 408, 409, 5xx and lost connections, where to run twice
-   * does no harm; `withRateLimit` puts the items of a 429 back then.
+   * `"refused"`: after 429, since none of the batch ran. `"failed"`: after 408, 409, 5xx and lost connections, for runs that are safe
+   * to repeat; `withRateLimit` then puts the items of a 429 back.
    */
   readonly after: "refused" | "failed";
-  /** Retries that each success pays for, > 0 and <= 1. Default 0.2. */
+  /** Retries earned by each success, > 0 and <= 1. Default 0.2. */
   readonly budget?: number | undefined;
-  /** Shared with others who call the same service. Default: its own, of that `budget`. */
+  /** Shared with other callers of the same service. Default: a new one with that `budget`. */
   readonly health?: ServiceHealth | undefined;
-  /** Whether the last retry of several items is left to the code that finds the item at fault. */
+  /** Whether to leave the last retry of several items to the search for the item at fault. */
   readonly leavesLast?: ((error: unknown) => boolean) | undefined;
   readonly clock: Clock;
   /** 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
-/** A longer pause is not waited for inside a slot: the callers get the error. */
+/** A longer wait would occupy the slot: callers get the error instead. */
 const longestWaitMs = 30_000;
-/** However many others get through meanwhile. */
+/** Most refusals of one batch, however many others get through meanwhile. */
 const maxRefusals = 20;
 
 /**
- * Runs a batch again that the service refused, or one that it failed, while the retry budget lasts. The wait that a service asks for
- * holds everything back, not this batch alone: other batches would only be refused too. Where everything fails, nothing is
- * sent for a while. The time that counts for policies is that of the run that succeeded.
+ * Retries a batch that the service refused, or one that it failed, while the retry budget lasts. A wait that the service asks for
+ * holds everything back, because other batches would be refused too. While everything fails, requests pause. Policies see only the
+ * time of the run that succeeded.
  */
 export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retries): BatchFunction<In, Out> {
   const { maxRetries, after, clock, random = Math.random, leavesLast } = options;
@@ -80,9 +80,9 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         const isRefused = after === "refused" && hints.status === 429;
         const isFailed = isFailure(error, hints.status);
         if (!isFailed) outage.answered();
-        // A service that names a wait is asked again after it.
+        // If the service names a wait, that wait decides.
         else if (hints.retryAfterMs === undefined) pauseIfOut(sentAtMs, context);
-        // One that takes some batches and refuses others works: this one's turn will come.
+        // A service that takes some batches works: this one's turn will come.
         const isCrowdedOut = isRefused && health.successes > successesBefore && ++refusals < maxRefusals;
         failures = isCrowdedOut ? 1 : failures + 1;
         const waitMs = hints.retryAfterMs ?? backOffMs(failures, random());
@@ -113,7 +113,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
   }
 }
 
-/** The service failed, and may not the next time. False for an abort and for an item's own fault. */
+/** Whether the service failed, so that a retry may help. False for an abort and for an item's own fault. */
 function isFailure(error: unknown, status: number | undefined): boolean {
   return status === undefined ? isLostConnection(error) : status === 408 || status === 409 || status >= 500;
 }

@@ -135,6 +135,6 @@ export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataL
     if (missing.length > 0) throw new TypeError(`cacheMap lacks the methods ${missing.join(", ")}`);
   }
   if (batchScheduleFn !== undefined && policy !== undefined) {
-    throw new TypeError("batchScheduleFn and policy both say when keys go; give one of them");
+    throw new TypeError("batchScheduleFn and policy both decide when keys go; give only one of them");
   }
 }

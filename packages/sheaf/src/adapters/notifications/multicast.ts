@@ -32,8 +32,7 @@ export function multicast<Message, Out, Recipient = string>(
 ): Batcher<Addressed<Message, Recipient>, Result<Out>> {
   const { messageKey = (message: Message) => JSON.stringify(message), groupKey, ...rest } = options;
   if (typeof send !== "function") throw new TypeError(`multicast needs a function, got ${describe(send)}`);
-  if (groupKey !== undefined)
-    throw new TypeError("messages are the groups of multicast: give messageKey, not groupKey");
+  if (groupKey !== undefined) throw new TypeError("multicast groups calls by message: set messageKey, not groupKey");
   return createBatcher<Addressed<Message, Recipient>, Out>(
     (calls, context) =>
       send(

@@ -101,7 +101,7 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
         const replied = fetch(url, init).then(async (response) => {
           const text = await replyText(response, mostReplyBytes(body)).catch((error: unknown) => {
             if (!(error instanceof TooLarge || error instanceof NotUtf8)) throw error;
-            throw new Error(`The reply of ${url} cannot be read: ${error.message}`, { cause: error });
+            throw new Error(`The reply from ${url} cannot be read: ${error.message}`, { cause: error });
           });
           if (!response.ok) throw new OpenAIError(response, text);
           return { data: jsonIn(text, url), response };
@@ -124,7 +124,7 @@ function jsonIn(text: string, url: string): unknown {
     return JSON.parse(text) as unknown;
   } catch (error) {
     const start = text.slice(0, 60).replaceAll(/\s+/g, " ");
-    throw new Error(`${url} replied with something else than JSON ("${start}…"); is baseURL right?`, { cause: error });
+    throw new Error(`${url} replied with something other than JSON ("${start}…"); is baseURL right?`, { cause: error });
   }
 }
 

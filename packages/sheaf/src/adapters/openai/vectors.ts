@@ -37,7 +37,7 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   if (known === inputs && data.length === inputs) return embeddings;
   throw new BatcherError(
     "RESULT_COUNT",
-    `The API returned ${data.length} vectors, of which ${known} match one of the ${inputs} inputs: they cannot be assigned.`,
+    `The API returned ${data.length} vectors, of which ${known} match one of the ${inputs} inputs: they cannot be matched to the inputs.`,
     { expected: inputs, received: data.length },
   );
 }

@@ -63,7 +63,7 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
         const item = items[places[placeOf(numbered)]!];
         if (expected === "all") (found.get(item) as unknown[]).push(row);
         else if (!found.has(item)) found.set(item, row);
-        else found.set(item, new Error(`${name} has several rows for this key; \`rows: "all"\` gives them all.`));
+        else found.set(item, new Error(`${name} has several rows for this key; \`rows: "all"\` returns them all.`));
       }
       return found;
     },

@@ -4,7 +4,7 @@ export function vectorOf(embedding: unknown): number[] {
   if (!Array.isArray(embedding) && !(embedding instanceof Float32Array) && !(embedding instanceof Float64Array)) {
     throw new TypeError(`An embedding must be numbers, got ${describe(embedding)}.`);
   }
-  if (embedding.length === 0) throw new TypeError("An embedding must be numbers, got none.");
+  if (embedding.length === 0) throw new TypeError("An embedding must be numbers, got an empty one.");
   const vector = embedding as ArrayLike<unknown> as number[];
   for (let i = 0; i < vector.length; i++) {
     const number: unknown = vector[i];

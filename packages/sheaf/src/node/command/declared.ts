@@ -10,6 +10,6 @@ export class Declared {
     this.first ??= declaration;
     const [was, is] = [this.first, declaration].map(signatureOf);
     if (was === is) return declaration;
-    throw new Error(`a worker that was started again declares ${is}, the first one declared ${was}`);
+    throw new Error(`a restarted worker declares ${is}, but the first one declared ${was}`);
   }
 }

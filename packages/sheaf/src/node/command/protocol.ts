@@ -17,7 +17,7 @@ const longestLog = 8192;
 export interface ProtocolEvents {
   message(received: Received): void;
   log(level: WorkerLogLine["level"], text: string): void;
-  /** The worker does not keep to the protocol, or does not fit to those before it. */
+  /** The worker violated the protocol, or differs from the workers before it. */
   broken(error: Error): void;
   /** It has unloaded; its end follows. */
   closed(): void;
@@ -84,7 +84,7 @@ export class CommandProtocol {
 
   #break(what: string): void {
     this.#isBroken = true;
-    this.#events.broken(new Error(`the worker does not keep to the protocol: it sent ${what}`));
+    this.#events.broken(new Error(`the worker violated the protocol: it sent ${what}`));
   }
 
   #receive(frame: Frame): void {

@@ -39,7 +39,7 @@ function checkColumn(output: WorkerColumn, head: ColumnHead, payload: Uint8Array
   const { kind, at, bytes, count, dtype, shape } = head;
   const isCount = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
   if (!isCount(at) || !isCount(bytes) || at + bytes > payload.byteLength) {
-    throw new Error(`a column that is not within its payload of ${payload.byteLength} bytes`);
+    throw new Error(`a column outside its payload of ${payload.byteLength} bytes`);
   }
   const declared = columnText(output);
   if (kind !== output.kind) throw new Error(`a column of ${describe(kind)} where ${declared} is declared`);
@@ -132,8 +132,7 @@ function readTexts(column: Buffer, count: number): string[] {
   const offsets = new Uint32Array(column.buffer, column.byteOffset, count + 1);
   return Array.from({ length: count }, (_, i) => {
     const [from, to] = [start + offsets[i]!, start + offsets[i + 1]!];
-    if (from > to || to > column.byteLength)
-      throw new Error("the worker returned a text that is not within its column");
+    if (from > to || to > column.byteLength) throw new Error("the worker returned a text outside its column");
     return column.toString("utf8", from, to);
   });
 }

@@ -54,7 +54,7 @@ export class TenantTraffic {
       checkArrivals(`${path}.arrivals`, kind.arrivals);
     });
     const names = new Set(kinds.map(({ name }) => name));
-    if (names.size < kinds.length) throw new RangeError("every name in tenants must be another");
+    if (names.size < kinds.length) throw new RangeError("every name in tenants must be unique");
     const count = kinds.reduce((sum, { count: alike = 1 }) => sum + alike, 0);
     if (count > maxTenants) throw new RangeError(`there may be at most ${maxTenants} tenants, got ${count}`);
     for (const kind of kinds) {

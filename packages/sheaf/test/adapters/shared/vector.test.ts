@@ -13,7 +13,7 @@ const badVectors: readonly [string, unknown, RegExp][] = [
   ["a null among the numbers", [1, null], /finite numbers, got null at 1/],
   ["NaN", [Number.NaN], /finite numbers, got NaN at 0/],
   ["a text among the numbers", [1, 2, "3"], /finite numbers, got "3" at 2/],
-  ["no number at all", [], /must be numbers, got none/],
+  ["no number at all", [], /must be numbers, got an empty one/],
   ["null", null, /must be numbers, got null/],
   ["an object", { 0: 1 }, /must be numbers, got an object/],
 ];
@@ -21,7 +21,7 @@ const badTexts: readonly [string, unknown, RegExp][] = [
   ["base64 of three bytes", base64(1, 2, 3), /float32 in base64, got a text of 4/],
   ["a text that is not base64", "ab*!", /float32 in base64/],
   ["base64 of NaN", notANumber, /finite numbers, got NaN at 1/],
-  ["an empty text", "", /must be numbers, got none/],
+  ["an empty text", "", /must be numbers, got an empty one/],
 ];
 
 /** The outcomes of three texts, of which the second has the bad vector. */

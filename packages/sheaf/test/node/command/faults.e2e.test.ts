@@ -92,7 +92,7 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     ["sys-exit", /exit code 3/, 1],
     ["kill", /signal SIGKILL/, 1],
     ["segfault", /signal SIGSEGV: Fatal Python error: Segmentation fault/, 1],
-    ["rubbish", /does not keep to the protocol: it sent a frame of \d+ \+ \d+ bytes is over the bound/, 1],
+    ["rubbish", /violated the protocol: it sent a frame of \d+ \+ \d+ bytes is over the bound/, 1],
     ["half-a-frame", /the end of the pipe in the middle of a message/, 1],
   ] as const) {
     test(`${what}: one poison item among good ones costs one error and no result`, async () => {

@@ -43,7 +43,7 @@ describe(
     for (const [how, why] of [
       ["other-id", /result of batch 6 where 1 was next/],
       ["no-columns", /a result with an array of 0 as columns; 1 are declared/],
-      ["outside", /a column that is not within its payload of 0 bytes/],
+      ["outside", /a column outside its payload of 0 bytes/],
       ["tensor-short", /a tensor of 1 × float32\[2\] in 4 bytes at 0/],
       ["tensor-other", /a tensor of float32\[1\] where float32\[2\] is declared/],
       ["text-short", /a column of text without offsets/],
@@ -59,7 +59,7 @@ describe(
     }
 
     for (const [how, why] of [
-      ["text-wild", /a text that is not within its column/],
+      ["text-wild", /a text outside its column/],
       ["json-broken", /JSON/],
       ["json-count", /an array of 2 as a JSON column of 1 values/],
       ["error-outside", /returned 1 results for 1 items/],
