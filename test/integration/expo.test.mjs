@@ -69,12 +69,6 @@ test("500 sends at once are 5 requests; each caller has its own ticket or its ow
   }
 });
 
-test("without it 500 sends are 500 requests", async () => {
-  const expo = new Expo();
-  await Promise.all(Array.from({ length: 500 }, (_, n) => expo.sendPushNotificationsAsync([message(n)])));
-  assert.equal(requests.length, 500);
-});
-
 test("a request refused for one message's sake: that caller gets the error, the others are sent once", async () => {
   answer = (messages) =>
     messages.some(({ to }) => to === token(33))

@@ -33,34 +33,6 @@ test(
   },
 );
 
-test(
-  "a worker that ends or hangs is started again; its item has an error, the others an answer",
-  { skip },
-  async (t) => {
-    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], { ...few, RUN_TIMEOUT_MS: "3000" });
-    const url = await ready(served);
-    const restarts = async (): Promise<number> =>
-      Number(
-        /sheaf_worker_restarts_total\{batcher="words"\} (\d+)/.exec(await (await fetch(`${url}/metrics`)).text())?.[1],
-      );
-    for (const [word, code, status] of [
-      ["exit", "WORKER_CRASHED", 500],
-      ["kill", "WORKER_CRASHED", 500],
-      ["hang", "RUN_TIMEOUT", 504],
-    ] as const) {
-      // prettier-ignore
-      const before = await restarts();
-      const [bad, ...good] = await Promise.all([word, "a", "b"].map((text) => post(`${url}/infer`, text)));
-      assert.deepEqual([bad!.status, bad!.json.error.code], [status, code]);
-      assert.doesNotMatch(JSON.stringify(bad!.json), /secret/, "what the model printed");
-      for (const { status: ofGood, json } of good)
-        assert.ok(ofGood === 200 || json.error.code === code, JSON.stringify(json));
-      assert.equal((await post(`${url}/infer`, "after")).json.output, "AFTER");
-      await until(async () => (await restarts()) > before, "it was started again");
-    }
-  },
-);
-
 test("on SIGTERM what is in is finished, and no worker is left", { skip }, async (t) => {
   const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0", "--max-batch-size", "4"], few);
   const url = await ready(served);
