@@ -97,7 +97,7 @@ export class KeyBatcher {
       for (const outcome of outcomes) {
         if (outcome.status === "fulfilled") this.#accounts.passed(sender);
         else if (isHang(outcome.reason) && (isBad || isFound(outcome.reason as BatcherError)))
-          this.#accounts.broke(sender);
+          this.#accounts.broke(sender, outcome.reason);
       }
       return outcomes;
     };

@@ -1,3 +1,4 @@
+import { BatcherError } from "sheaf";
 import type { Caller } from "./caller.ts";
 
 /** Of its latest items, the share that may break runs before a sender's items run apart. */
@@ -35,18 +36,24 @@ export class Accounts {
     if (account !== undefined) count(account, 0);
   }
 
-  /** One of its items broke a run. */
-  broke(sender: unknown): void {
+  /** One of its items broke a run, with this error. */
+  broke(sender: unknown, error: unknown): void {
     if (sender === undefined) return;
     const account = this.#bySender.get(sender) ?? { items: credit, broken: 0 };
-    count(account, 1);
+    count(account, costOf(error));
     this.#bySender.delete(sender);
     this.#bySender.set(sender, account);
     if (this.#bySender.size > mostKept) this.#bySender.delete(this.#bySender.keys().next().value);
   }
 }
 
-function count(account: Account, broken: 0 | 1): void {
+/** It counts by what it costs others: a worker that starts again costs more than a run, and one that hangs the most. */
+function costOf(error: unknown): number {
+  const code = error instanceof BatcherError ? error.code : undefined;
+  return code === "RUN_TIMEOUT" ? 3 : code === "WORKER_CRASHED" ? 2 : 1;
+}
+
+function count(account: Account, broken: number): void {
   const kept = 1 - 1 / latest;
   account.items = kept * account.items + 1;
   account.broken = kept * account.broken + broken;

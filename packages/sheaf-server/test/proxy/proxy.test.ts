@@ -264,7 +264,7 @@ test("a text that the upstream never answers costs no other its vector; a tenant
     return replies.map(({ status }) => status);
   };
   for (let fine = 1; fine <= 3; fine++) assert.deepEqual(await statuses("fine"), [200, 200]);
-  for (let hang = 1; hang <= 3; hang++) assert.deepEqual(await statuses(`hang ${hang}`), [504, 200]);
+  assert.deepEqual(await statuses("hang"), [504, 200]);
   const before = api.requests.length;
   assert.deepEqual(await statuses("hang alone"), [504, 200]);
   assert.deepEqual(

@@ -298,7 +298,7 @@ export class ServedModel {
     const { definition, settings, maxBatchSize, cache } = this;
     const found = ({ item, sender }: Tenanted, error: unknown): void => {
       this.#foundInputs!.add(item, error);
-      this.#accounts.broke(sender);
+      this.#accounts.broke(sender, error);
     };
     const batcher = localBatcher(definition, settings, maxBatchSize, cache, found, isApart);
     this.#count(batcher);
@@ -328,7 +328,7 @@ export class ServedModel {
       // A fleet worker hands the item back.
       else if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff += this.#fleet?.worker ? 0 : 1;
       // An item alone in its batch needs no search.
-      else if (isBad && !(error instanceof BatcherError)) this.#accounts.broke(sender);
+      else if (isBad && !(error instanceof BatcherError)) this.#accounts.broke(sender, error);
     };
     if (!isBad) return { batcher: this.batcher, call: this.#callOf(options), ended };
     if ((this.definition.run as Partial<Executor<unknown, unknown>>).runsApart === true) {
