@@ -75,6 +75,24 @@ export interface TenantRow {
   readonly items: Readonly<Record<"ok" | "error" | "timeout" | "aborted" | "rejected", number>>;
 }
 
+/** A background batch that has not ended. */
+export interface BackgroundBatch {
+  readonly id: string;
+  readonly model: string;
+  readonly status: string;
+  readonly total: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly linesPerSecond: number;
+  /** Where to end it with POST, relative to the page. */
+  readonly cancelPath: string;
+  /**
+   * Why it waits.
+   * @default none
+   */
+  readonly paused?: string | undefined;
+}
+
 /** The page's figures of the whole server, once a second. */
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
@@ -87,4 +105,9 @@ export interface DashboardState {
    */
   readonly tenants?:
     { readonly busiest: readonly TenantRow[]; readonly others: TenantRow; readonly keptOut: number } | undefined;
+  /**
+   * Those that have not ended.
+   * @default none
+   */
+  readonly batches?: readonly BackgroundBatch[] | undefined;
 }

@@ -13,6 +13,7 @@ export interface Tick {
   /** In the order of `Hello.batchers`. */
   readonly batchers: readonly BatcherTick[];
   readonly tenants: DashboardState["tenants"];
+  readonly batches: DashboardState["batches"];
   /** Items that a bound of their tenant kept out of every queue, since the last tick. */
   readonly keptOut: number;
 }
@@ -156,7 +157,7 @@ export class Ticks {
   #take(): void {
     this.refresh();
     const atMs = Date.now();
-    const { status, batchers: states, tenants } = this.#state();
+    const { status, batchers: states, tenants, batches } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
       const { state, reason, workers, restarts } = stateIn(states, batcher.name);
@@ -178,6 +179,7 @@ export class Ticks {
       memoryBytes: process.memoryUsage.rss(),
       batchers,
       tenants,
+      batches,
       keptOut,
     };
     this.#last = tick;

@@ -131,7 +131,7 @@ export async function serveHttp(
     ...work.families(),
   ];
   metricsRoute(app, models, more, requests);
-  await dashboardRoutes(app, models, callers);
+  await dashboardRoutes(app, models, callers, work);
 }
 
 const guardedPaths = {

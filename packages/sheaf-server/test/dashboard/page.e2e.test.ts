@@ -8,6 +8,7 @@ import { createBatcher } from "sheaf";
 import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
 import { doubling, gated, measuringTexts, serving, type Serving } from "../server/serving.js";
+import { batching, line, start } from "../server/batches/batching.js";
 import { view } from "./viewer.js";
 import { closeBrowser, live, numberIn, open, pixelsTooWide, skip, tile, violations } from "./browser.js";
 
@@ -346,6 +347,36 @@ test("live calls and bulk ones have a table where both come, and without bulk th
   await Promise.all(calls);
   await until(async () => (await row("Bulk")).slice(1, 3).join() === "0,–");
   for (const name of ["Live", "Bulk"]) assert.match((await row(name)).at(-2)!, /^[\d.]+ m?s$/);
+});
+
+test("background batches have a table with their progress, from which an operator ends one", { skip }, async (t) => {
+  const model = { ...gated("measure"), input: { kind: "text", maxTokens: 9 } as const };
+  let runs = 0;
+  const run = async (texts: string[]) => {
+    if (runs++ > 0) await (model.run as (texts: unknown[]) => Promise<unknown>)(texts);
+    return texts.map(() => ({ vector: Float32Array.of(1, 2, 3), tokens: 1, truncated: false }));
+  };
+  const key = "secret";
+  const server = await batching(t, { maxBatchSize: 4, apiKey: key }, [{ ...model, run } as never]);
+  const openai = server.as(key);
+  const page = await open(t, server.url, {}, /401/);
+  await page.locator("#key-input").fill(key);
+  await page.locator("#key button").click();
+  await live(page);
+  assert.equal(await page.locator("#batches").isVisible(), false);
+  const lines = Array.from({ length: 4000 }, (_, n) => line(`${n}`, "x"));
+  const batch = await start(openai, lines);
+  const row = page.locator("#batches-rows tr");
+  await row.filter({ hasText: "4 of 4,000" }).waitFor();
+  assert.match((await row.locator("th, td").allTextContents()).join("|"), /^batch_[0-9a-f]{8}\|measure\|in progress\|/);
+  assert.deepEqual(await violations(page), []);
+  await row.scrollIntoViewIfNeeded();
+  await page.screenshot({ path: `${artefacts}batches.png`, fullPage: true });
+  await row.getByRole("button", { name: `Cancel ${batch.id}` }).click();
+  await row.filter({ hasText: "cancelling" }).waitFor();
+  model.release();
+  await page.locator("#batches").waitFor({ state: "hidden" });
+  assert.equal((await openai.batches.retrieve(batch.id)).status, "cancelled");
 });
 
 test("on a phone the playground comes before the figures", { skip }, async (t) => {

@@ -6,6 +6,7 @@ import {
   element,
   showAdvice,
   showAll,
+  showBatches,
   showLanes,
   showLimits,
   showReasons,
@@ -70,9 +71,11 @@ const charts = {
 };
 
 const key = () => sessionStorage.getItem(keyName) ?? undefined;
+/** @returns {Record<string, string>} */
+const ofKey = () => (key() === undefined ? {} : { authorization: `Bearer ${key()}` });
 const playground = openPlayground({
   shown: () => ({ batcher: /** @type {Hello} */ (hello).batchers[selected], tick: tick?.batchers[selected] }),
-  headers: () => (key() === undefined ? {} : { authorization: `Bearer ${key()}` }),
+  headers: ofKey,
 });
 
 const stream = openStream(new URL("events", import.meta.url), {
@@ -222,6 +225,7 @@ function show(/** @type {Tick} */ event) {
   showWorkers(batcher, event);
   showLanes(batcher, history);
   showTenants(event);
+  showBatches(event, (path) => void fetch(new URL(path, document.baseURI), { method: "POST", headers: ofKey() }));
   showAll(/** @type {Hello} */ (hello).batchers, event, histories);
   playground.ticked();
   drawCharts(shown, batcher.second, history);

@@ -234,6 +234,41 @@ export function showTenants({ tenants }) {
   byId("tenants-rows").replaceChildren(...rows);
 }
 
+/**
+ * A row for each background batch. Rows stay while they are shown: a button that was replaced could not be pressed.
+ * @param {Tick} tick @param {(path: string) => void} cancel
+ */
+export function showBatches({ batches = [] }, cancel) {
+  byId("batches").hidden = batches.length === 0;
+  const before = new Map([...byId("batches-rows").children].map((row) => [row.id, row]));
+  const rows = batches.map((batch) => {
+    const { id, model, status, total, done, failed, linesPerSecond, paused, cancelPath } = batch;
+    const isRunning = linesPerSecond > 0 && paused === undefined;
+    const figures = [
+      model,
+      paused ?? status.replace("_", " "),
+      total === 0 ? "–" : `${count(done)} of ${count(total)} (${percent(done / total)})`,
+      count(failed),
+      isRunning ? number(linesPerSecond) : "–",
+      isRunning ? duration((1000 * (total - done)) / linesPerSecond) : "–",
+    ];
+    const row = before.get(id) ?? newBatchRow(id, figures.length, () => cancel(cancelPath));
+    for (const [index, text] of figures.entries())
+      if (row.children[index + 1].textContent !== text) row.children[index + 1].textContent = text;
+    return row;
+  });
+  const shown = byId("batches-rows").children;
+  if (rows.length !== shown.length || rows.some((row, index) => row !== shown[index]))
+    byId("batches-rows").replaceChildren(...rows);
+}
+
+function newBatchRow(/** @type {string} */ id, /** @type {number} */ figures, /** @type {() => void} */ cancel) {
+  const button = element("button", { type: "button", "aria-label": `Cancel ${id}` }, "Cancel");
+  button.addEventListener("click", cancel);
+  const cells = Array.from({ length: figures }, () => element("td", {}));
+  return element("tr", { id }, element("th", { scope: "row" }, id.slice(0, 14)), ...cells, element("td", {}, button));
+}
+
 /** Live calls and bulk ones, where both come. @param {BatcherTick} tick @param {History} history */
 export function showLanes({ stats: { lanes } }, history) {
   byId("lanes").hidden = lanes === null;

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { MetricFamily } from "sheaf/internal/metrics";
+import type { BackgroundBatch } from "../../dashboard/observed.ts";
 import { counter, gauge } from "../../observe/family.ts";
 import { ConfigError } from "../../settings/config.ts";
 import { roleOf } from "../../settings/role.ts";
@@ -15,10 +16,11 @@ import { LinesThread } from "./thread.ts";
 /** Files and batches of a server; without BATCHES_DIR routes that say so, and nothing else. */
 export interface BackgroundWork {
   families(): MetricFamily[];
-  figures(): readonly BatchFigures[];
+  /** The page's rows; undefined where there is nothing to show. */
+  figures(): readonly BackgroundBatch[] | undefined;
 }
 
-const nothing: BackgroundWork = { families: () => [], figures: () => [] };
+const nothing: BackgroundWork = { families: () => [], figures: () => undefined };
 
 /** Opens the folder and adds the routes; call it before those whose requests batches may hold. */
 export async function backgroundWork(
@@ -58,8 +60,20 @@ export async function backgroundWork(
   app.addHook("onReady", async () => void batches.tick());
   app.addHook("onClose", () => batches.close());
   batchRoutes(app, { models, store, batches, match });
-  return { families: () => familiesOf(store, batches, lines), figures: () => batches.figures() };
+  return { families: () => familiesOf(store, batches, lines), figures: () => batches.figures().map(rowOf) };
 }
+
+const rowOf = ({ batch, linesPerSecond }: BatchFigures): BackgroundBatch => ({
+  id: batch.id,
+  model: batch.model ?? "",
+  status: batch.status,
+  total: batch.total,
+  done: batch.written.completed + batch.written.failed,
+  failed: batch.written.failed,
+  linesPerSecond,
+  cancelPath: `v1/batches/${batch.id}/cancel`,
+  paused: batch.paused ?? undefined,
+});
 
 function familiesOf(store: Store, batches: Batches, lines: Parts["lines"]): MetricFamily[] {
   const open = batches.figures();

@@ -12,14 +12,24 @@ import { packageVersion } from "../../shared/version.ts";
 import { defaultBatchSize } from "../../settings/settings.ts";
 import { needsKey, type Callers } from "../../tenants/callers.ts";
 
+/** The batches of a server that go on in the background. */
+interface BackgroundFigures {
+  figures(): DashboardState["batches"];
+}
+
 /** The live page at `/`, with every model's figures and a playground. An app with a route for `/` keeps its own. */
-export async function dashboardRoutes(app: FastifyInstance, models: Models, callers: Callers): Promise<void> {
+export async function dashboardRoutes(
+  app: FastifyInstance,
+  models: Models,
+  callers: Callers,
+  work: BackgroundFigures,
+): Promise<void> {
   if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
     version: packageVersion(),
     links: linksOf(app, models),
     batchers: () => models.deployments.map(shownOf),
-    state: () => ({ ...stateOf(models), tenants: callers.figures }),
+    state: () => ({ ...stateOf(models), tenants: callers.figures, batches: work.figures() }),
   });
 }
 
