@@ -66,18 +66,22 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(settings, cost, settlement, weigh && throttle);
   const background = new Background<In>(settings, queue, cost);
   const next = new NextBatch<In>(settings, queue, overload, background);
-  const parts = { settings, executor, queue, cost, background, next, throttle, dispatcher, statistics, pace: learned };
-  const decisions = new Decisions<In, Out>(parts);
-  const scheduler = new Scheduler<In, Out>(
+  const parts = {
     settings,
+    executor,
     queue,
     admission,
-    dispatcher,
-    decisions,
+    cost,
     background,
     overload,
-    stallWarningMs,
-  );
+    next,
+    throttle,
+    dispatcher,
+    statistics,
+    pace: learned,
+  };
+  const decisions = new Decisions<In, Out>(parts);
+  const scheduler = new Scheduler<In, Out>(parts, decisions, stallWarningMs);
   for (const part of [queue.cancellation, throttle, dispatcher]) part.scheduler = scheduler;
 
   const subscribers = new Subscribers(name);

@@ -8,7 +8,8 @@ import { type Entry, weightsOf } from "../queue/entry.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { warnOnce } from "../runtime/runtime.ts";
 import type { BatchRun, Run, RunFacts } from "./run.ts";
-import { type RunTimeouts, TimedRun } from "./run-timeouts.ts";
+import type { RunTimeouts } from "./run-timeouts.ts";
+import { TimedRun } from "./timed-run.ts";
 
 /** A part of a failed batch. */
 interface Part {

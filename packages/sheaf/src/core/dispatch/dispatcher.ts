@@ -9,7 +9,8 @@ import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
 import { putBack } from "./put-back.ts";
 import type { Throttle } from "./throttle.ts";
-import { RunTimeouts, type TimedRun } from "./run-timeouts.ts";
+import { RunTimeouts } from "./run-timeouts.ts";
+import type { TimedRun } from "./timed-run.ts";
 import { SearchTurns } from "./search-turns.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import type { Settings } from "../contract/settings.ts";
@@ -47,7 +48,8 @@ export class Dispatcher<In, Out> implements RunReports<In> {
   #state: "starting" | "open" | "stopped" = "starting";
   readonly #run: BatchRun<In>;
   readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
-  readonly #turns: SearchTurns<Run<In>>;
+  /** Made where batches are searched. */
+  readonly #turns: SearchTurns<Run<In>> | undefined;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
@@ -76,13 +78,11 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     this.#queue = queue;
     this.#throttle = throttle;
     this.inOrder = resultsInOrder(settings);
-    this.#turns = new SearchTurns<Run<In>>(settings);
     this.#timeouts =
       settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
-    this.#bisector =
-      settings.onBatchError === "bisect"
-        ? new Bisector<In, Out>(run, executor, settings, calls, this, cost, this.#timeouts)
-        : undefined;
+    if (settings.onBatchError !== "bisect") return;
+    this.#turns = new SearchTurns<Run<In>>(settings);
+    this.#bisector = new Bisector<In, Out>(run, executor, settings, calls, this, cost, this.#timeouts);
   }
 
   /** Runs that were abandoned and have not ended. */
@@ -107,26 +107,28 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   /** Whether a part of a failed batch waits for a slot, and there is one. */
   get isSearching(): boolean {
-    return this.#turns.isWanted && this.#hasSlotForSearch;
+    return this.#turns !== undefined && this.#turns.isWanted && this.#hasSlotForSearch;
   }
 
   /** Gives a free slot to a part of a failed batch: now, or only where that goes even before the others. */
   search(nowMs: number, onlyDue: boolean): void {
-    while (this.#hasSlotForSearch && (onlyDue ? this.#turns.isDue(nowMs) : this.#turns.isWanted)) {
-      this.#hold(this.#turns.next(), nowMs);
+    const turns = this.#turns!;
+    while (this.#hasSlotForSearch && (onlyDue ? turns.isDue(nowMs) : turns.isWanted)) {
+      this.#hold(turns.next(), nowMs);
       if (onlyDue) return;
     }
   }
 
   /** Resolves when the batch has a slot for a part of it. */
   async takeTurn(run: Run<In>): Promise<void> {
-    if (!this.#turns.has(run) || this.#state === "stopped") return;
+    const turns = this.#turns!;
+    if (!turns.has(run) || this.#state === "stopped") return;
     const nowMs = this.#settings.clock.now();
-    if (this.#hasSlotForSearch && this.#queue.size === 0 && !this.#turns.isWanted) {
+    if (this.#hasSlotForSearch && this.#queue.size === 0 && !turns.isWanted) {
       this.#hold(run, nowMs);
       return;
     }
-    const turn = this.#turns.wait(run);
+    const turn = turns.wait(run);
     this.freed(nowMs);
     await turn;
     run.searchWaitMs += this.#settings.clock.now() - nowMs;
@@ -134,8 +136,8 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   /** A part of the batch has ended. */
   endTurn(run: Run<In>, nowMs: number): void {
-    if (!this.#turns.has(run) || !run.hasSlot) return;
-    this.#turns.took(nowMs, nowMs - run.heldAtMs);
+    if (!this.#turns!.has(run) || !run.hasSlot) return;
+    this.#turns!.took(nowMs, nowMs - run.heldAtMs);
     this.#leave(run, nowMs);
     this.freed(nowMs);
   }
@@ -157,7 +159,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   stop(): void {
     this.#state = "stopped";
-    this.#turns.stop();
+    this.#turns?.stop();
     this.#throttle.seat?.leave();
   }
 
@@ -330,7 +332,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     let nowMs = this.#settings.clock.now();
     const hung = failed.abandoned ? failed : undefined;
     const run = hung === undefined ? failed : this.#heirOf(hung, nowMs);
-    if (this.#turns.admits(run)) {
+    if (this.#turns!.admits(run)) {
       this.#leave(run, nowMs);
       this.freed(nowMs);
     }
@@ -342,7 +344,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     // Items are to blame where the search told them from others.
     const isOfItems = run.passedItems > 0 && run.failedItems > 0;
     this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
-    this.#turns.leave(run);
+    this.#turns!.leave(run);
     this.#end(run, nowMs);
   }
 
@@ -397,7 +399,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   /** Every run that has not ended, with those that wait for a slot. */
   #all(): Run<In>[] {
-    return [...new Set([...this.#runs, ...this.#turns.runs])];
+    return [...new Set([...this.#runs, ...(this.#turns?.runs ?? [])])];
   }
 
   /** It takes a slot. Returns how long all runs have taken together. */

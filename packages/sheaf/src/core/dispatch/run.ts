@@ -6,7 +6,7 @@ import { warnOnce } from "../runtime/runtime.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
-import { TimedRun } from "./run-timeouts.ts";
+import { TimedRun } from "./timed-run.ts";
 
 /** What a run reports before its outcome. */
 export interface RunReports<In> {

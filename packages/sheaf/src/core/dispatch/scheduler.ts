@@ -1,12 +1,8 @@
-import type { Settings } from "../contract/settings.ts";
 import type { Terms } from "../queue/entry.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Group } from "../queue/group.ts";
-import type { Queue } from "../queue/queue.ts";
-import type { Background } from "./background.ts";
 import { Alarm, type Clock, isBoundToRequests } from "../runtime/runtime.ts";
-import { type Decisions, started } from "./decision.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import { type Decisions, type Parts, started } from "./decision.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 
@@ -27,6 +23,12 @@ const termsAt = (
   alone: false,
 });
 
+interface ScheduledParts<In, Out> extends Pick<Parts<In, Out>, "settings" | "queue" | "background" | "dispatcher"> {
+  readonly admission: Admission<In>;
+  /** `undefined` where the order of arrival is always kept. */
+  readonly overload: StandingOverload<In> | undefined;
+}
+
 /**
  * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
  *
@@ -38,15 +40,9 @@ const termsAt = (
 export class Scheduler<In, Out> {
   /** How the calls without options of the current burst wait. */
   burst: Terms;
-  readonly #settings: Settings<In, Out>;
-  readonly #clock: Clock;
-  readonly #queue: Queue<In>;
-  readonly #admission: Admission<In>;
-  readonly #dispatcher: Dispatcher<In, Out>;
+  readonly #parts: ScheduledParts<In, Out>;
   readonly #decisions: Decisions<In, Out>;
-  readonly #background: Background<In>;
-  /** `undefined` where the order of arrival is always kept. */
-  readonly #overload: StandingOverload<In> | undefined;
+  readonly #clock: Clock;
   readonly #deadlines: Alarm;
   /** Never turned off because its reason went: on ringing it only looks again. */
   readonly #nextLook: Alarm;
@@ -59,25 +55,12 @@ export class Scheduler<In, Out> {
   #turnStartedAtMs = 0;
   #freedInTurn = 0;
 
-  constructor(
-    settings: Settings<In, Out>,
-    queue: Queue<In>,
-    admission: Admission<In>,
-    dispatcher: Dispatcher<In, Out>,
-    decisions: Decisions<In, Out>,
-    background: Background<In>,
-    overload: StandingOverload<In> | undefined,
-    stallWarningMs: number,
-  ) {
-    this.#settings = settings;
+  constructor(parts: ScheduledParts<In, Out>, decisions: Decisions<In, Out>, stallWarningMs: number) {
+    const { settings, queue, admission, dispatcher } = parts;
+    this.#parts = parts;
+    this.#decisions = decisions;
     this.burst = termsAt(0, settings);
     this.#clock = settings.clock;
-    this.#queue = queue;
-    this.#admission = admission;
-    this.#dispatcher = dispatcher;
-    this.#decisions = decisions;
-    this.#background = background;
-    this.#overload = overload;
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
       queue.cancellation.expire(nowMs);
@@ -93,7 +76,7 @@ export class Scheduler<In, Out> {
   arriving(count: number): void {
     // Not every wake-up is an arrival: a burst that a flush or an abort began has no stamp yet.
     if (this.#arrivals === 0) {
-      this.burst = termsAt(this.#clock.now(), this.#settings);
+      this.burst = termsAt(this.#clock.now(), this.#parts.settings);
       this.wake();
     }
     this.#arrivals += count;
@@ -108,7 +91,7 @@ export class Scheduler<In, Out> {
 
   /** A limit that others share lets batches go earlier than it said; called in any async context. */
   look(): void {
-    if (this.#queue.size > 0) this.wake();
+    if (this.#parts.queue.size > 0) this.wake();
   }
 
   /**
@@ -116,19 +99,20 @@ export class Scheduler<In, Out> {
    * turn.
    */
   freed(nowMs: number): void {
-    if (this.#queue.size >= this.#settings.maxBatchSize && this.#isWithinTurn(nowMs)) return this.#dispatchAll(nowMs);
+    if (this.#parts.queue.size >= this.#parts.settings.maxBatchSize && this.#isWithinTurn(nowMs))
+      return this.#dispatchAll(nowMs);
     this.#atTurnEnd(nowMs);
     this.#keepWatch();
   }
 
   /** A run has begun, as its executor reports from any async context: another may go ahead some time later. */
   began(): void {
-    if (this.#queue.tenants !== undefined && this.#settings.prefetch > 0) this.wake();
+    if (this.#parts.queue.tenants !== undefined && this.#parts.settings.prefetch > 0) this.wake();
   }
 
   /** Why waiting calls do not start, where that is not for want of capacity. */
   get stallCause(): string | undefined {
-    return this.#dispatcher.freeSlots <= 0 ? this.#stallWatch.cause : undefined;
+    return this.#parts.dispatcher.freeSlots <= 0 ? this.#stallWatch.cause : undefined;
   }
 
   stop(): void {
@@ -136,7 +120,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
-    this.#dispatcher.stop();
+    this.#parts.dispatcher.stop();
     this.wake();
   }
 
@@ -162,7 +146,7 @@ export class Scheduler<In, Out> {
     this.#bursting = false;
     const arrivals = this.#arrivals;
     this.#arrivals = 0;
-    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burst.arrivedAtMs, this.#dispatcher.freeSlots);
+    if (arrivals > 0) this.#decisions.arrived(arrivals, this.burst.arrivedAtMs, this.#parts.dispatcher.freeSlots);
     this.#atTurnEnd(this.burst.arrivedAtMs);
     this.#keepWatch();
   }
@@ -170,9 +154,9 @@ export class Scheduler<In, Out> {
   /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
     if (this.#turnEndPending || this.#stopped) return;
-    if (!this.#dispatcher.isSearching) {
-      if (this.#queue.size === 0 && !this.#admission.hasWaiters) return;
-      if (this.#dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
+    if (!this.#parts.dispatcher.isSearching) {
+      if (this.#parts.queue.size === 0 && !this.#parts.admission.hasWaiters) return;
+      if (this.#parts.dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
     }
     this.#requestTurnEnd(nowMs);
   }
@@ -205,14 +189,17 @@ export class Scheduler<In, Out> {
   }
 
   #dispatchAll(nowMs: number): void {
-    this.#admission.admit();
-    if (this.#dispatcher.isSearching) this.#dispatcher.search(nowMs, true);
-    while ((this.#dispatcher.freeSlots > 0 ? this.#queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      this.#admission.admit();
+    this.#parts.admission.admit();
+    if (this.#parts.dispatcher.isSearching) this.#parts.dispatcher.search(nowMs, true);
+    while (
+      (this.#parts.dispatcher.freeSlots > 0 ? this.#parts.queue.size > 0 : this.#mayGoAhead()) &&
+      this.#dispatchOne(nowMs)
+    ) {
+      this.#parts.admission.admit();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
-      if (this.#dispatcher.freeSlots > 0) nowMs = this.#clock.now();
+      if (this.#parts.dispatcher.freeSlots > 0) nowMs = this.#clock.now();
     }
-    if (this.#dispatcher.isSearching) this.#dispatcher.search(nowMs, false);
+    if (this.#parts.dispatcher.isSearching) this.#parts.dispatcher.search(nowMs, false);
     this.#keepWatch();
   }
 
@@ -225,8 +212,9 @@ export class Scheduler<In, Out> {
       if (atMs < againAtMs) againAtMs = atMs;
       return false;
     };
-    const only = this.#queue.onlyGroup;
-    if (only === undefined ? this.#queue.everyGroup(this.#background.isDue, tryGroup) : tryGroup(only)) return true;
+    const only = this.#parts.queue.onlyGroup;
+    if (only === undefined ? this.#parts.queue.everyGroup(this.#parts.background.isDue, tryGroup) : tryGroup(only))
+      return true;
     if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }
@@ -238,7 +226,7 @@ export class Scheduler<In, Out> {
 
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
-    const atMs = Math.min(this.#queue.cancellation.nextDeadlineAtMs, this.#admission.earliestDeadlineAtMs);
+    const atMs = Math.min(this.#parts.queue.cancellation.nextDeadlineAtMs, this.#parts.admission.earliestDeadlineAtMs);
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }
@@ -246,10 +234,11 @@ export class Scheduler<In, Out> {
   #keepWatch(): void {
     this.#keepDeadlines();
     // A slot that is left free shows that the waiting items are held, not too many; unless only the pace holds them.
-    const hasIdleSlot = !this.#turnEndPending && this.#dispatcher.inFlight < this.#settings.slots.limit;
-    if (this.#overload !== undefined && hasIdleSlot && !this.#isPaced()) this.#overload.wasIdle = true;
-    if (this.#admission.refusal?.isPassing === true && !this.#dispatcher.isHung) this.#admission.refusal = undefined;
-    const isBlocked = this.#queue.size > 0 && this.#dispatcher.freeSlots <= 0;
+    const hasIdleSlot = !this.#turnEndPending && this.#parts.dispatcher.inFlight < this.#parts.settings.slots.limit;
+    if (this.#parts.overload !== undefined && hasIdleSlot && !this.#isPaced()) this.#parts.overload.wasIdle = true;
+    if (this.#parts.admission.refusal?.isPassing === true && !this.#parts.dispatcher.isHung)
+      this.#parts.admission.refusal = undefined;
+    const isBlocked = this.#parts.queue.size > 0 && this.#parts.dispatcher.freeSlots <= 0;
     if (isBlocked) this.#stallWatch.keep();
     else this.#stallWatch.set(Infinity);
   }
