@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compose, type Candidate } from "../../dist/core/dispatch/composition.js";
+import { compose, type Candidate } from "../../dist/core/pick/composition.js";
 import { LearnedCost } from "../../dist/core/measure/learned-cost.js";
 import { auto } from "../../dist/index.js";
 import { Random } from "../../dist/tuning/traffic/random.js";

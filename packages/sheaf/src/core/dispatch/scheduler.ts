@@ -4,7 +4,7 @@ import type { Group } from "../queue/group.ts";
 import { Alarm, type Clock, isBoundToRequests } from "../runtime/runtime.ts";
 import { type Decisions, type Parts, started } from "./decision.ts";
 import { StallWatch } from "./stall-watch.ts";
-import type { StandingOverload } from "./standing-overload.ts";
+import type { StandingOverload } from "../pick/standing-overload.ts";
 
 /** Batches that end without a turn of the event loop (a synchronous batch function) may follow each other this long. */
 const longestTurnMs = 10;
