@@ -29,7 +29,7 @@ export async function answerEmbeddings(
 ): Promise<FastifyReply> {
   if (keyBatchers.isDraining) throw draining();
   // Exact: else the upstream would get another request than the caller sent, and the cache would know both by one key.
-  const { json } = exactJsonOf(request.body, settings);
+  const { json } = exactJsonOf(request.body);
   const batchable = batchableRequest(json);
   nameUser(request, batchable?.calls[0]!.parameters["user"]);
   const options = callOptionsOf(request, settings, batchable?.priority);

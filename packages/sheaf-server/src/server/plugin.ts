@@ -122,7 +122,7 @@ export async function serveHttp(
     await kserveRoutes(app, models);
   }
   // Loading a model means running its code: never without a key.
-  if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository, settings);
+  if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository);
   const more = () => [
     ...workerFamilies(models),
     ...cacheFamilies(models.all),

@@ -193,8 +193,6 @@ const rows = {
       1_073_741_824,
       "Maximum size of a reply, of a model's result and of one reply of the upstream, in bytes.",
     ),
-    maxJsonKeys: integer(100_000, 1, 1_000_000_000, "Maximum number of object keys in a JSON body."),
-    maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Maximum number of arrays and objects in a JSON body."),
     maxInputs: integer(2048, 1, 1_000_000, "Maximum number of inputs in a request."),
     maxTextChars: integer(100_000, 1, mostTextChars, "Maximum length of a text, in UTF-16 characters."),
   }),

@@ -38,6 +38,9 @@ export const costs = {
   longestTurnMs: 1000,
   /** Levels of arrays and objects in JSON. More would overflow the stack of code that copies or writes the value. */
   jsonDepth: 500,
+  /** Object keys, and arrays and objects, in JSON. Each costs JSON.parse a microsecond. */
+  jsonKeys: 100_000,
+  jsonArrays: 1_000_000,
   /** Tensors and outputs of a request of /v2, and axes of each. */
   tensorAxes: 256,
 

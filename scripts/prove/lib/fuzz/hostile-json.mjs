@@ -2,7 +2,7 @@
 import fc from "fast-check";
 
 /** The bounds of the servers under attack: small, so that small bodies reach them. */
-export const jsonLimits = { maxJsonKeys: 600, maxJsonArrays: 1000 };
+export const jsonLimits = { jsonKeys: 600, jsonArrays: 1000 };
 /** The most inputs of a request, and the most levels of arrays and objects. */
 export const mostInputs = 100;
 const deepest = 500;
@@ -25,10 +25,10 @@ const nested = fc
     const text = open.repeat(depth) + (isBroken ? "" : `1${close.repeat(depth)}`);
     return value(text, { depth, keys: isObject ? depth : 0, arrays: depth, isBroken });
   });
-const manyKeys = near(jsonLimits.maxJsonKeys, 6000).map((keys) =>
+const manyKeys = near(jsonLimits.jsonKeys, 6000).map((keys) =>
   value(`{${Array.from({ length: keys }, (_, i) => `"k${i}" :0`).join()}}`, { depth: 1, keys, arrays: 1 }),
 );
-const manyArrays = fc.tuple(near(jsonLimits.maxJsonArrays, 20_000), fc.constantFrom("[]", "{}", "[ ]")).map(([arrays, one]) =>
+const manyArrays = fc.tuple(near(jsonLimits.jsonArrays, 20_000), fc.constantFrom("[]", "{}", "[ ]")).map(([arrays, one]) =>
   value(`[${Array(arrays - 1).fill(one).join()}]`, { depth: arrays > 1 ? 2 : 1, arrays }),
 ); // prettier-ignore
 
@@ -74,9 +74,8 @@ export const oneObject = { depth: 1, keys: 1, arrays: 1 };
 
 /** "refused" with 422, "broken" (not JSON, with 400 or 422), or "kept". */
 export function outcomeOf({ depth, keys, arrays, isChanged, isBroken }, around = { depth: 0, keys: 0, arrays: 0 }) {
-  const { maxJsonKeys, maxJsonArrays } = jsonLimits;
-  const isOver =
-    depth + around.depth > deepest || keys + around.keys > maxJsonKeys || arrays + around.arrays > maxJsonArrays;
+  const { jsonKeys, jsonArrays } = jsonLimits;
+  const isOver = depth + around.depth > deepest || keys + around.keys > jsonKeys || arrays + around.arrays > jsonArrays;
   if (isBroken) return "broken";
   return isOver || isChanged ? "refused" : "kept";
 }

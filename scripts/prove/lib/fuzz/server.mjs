@@ -1,5 +1,6 @@
 // The server under attack, in a process of its own: three models that never fail, small limits. Answers "report" with its
 // memory after a collection and with open connections and calls; ends when its parent lets go.
+import { costs } from "../../../../packages/sheaf-server/dist/shared/costs.js";
 import { createServer } from "../../../../packages/sheaf-server/dist/index.js";
 import { jsonLimits, mostInputs } from "./hostile-json.mjs";
 
@@ -25,8 +26,8 @@ const settings = {
   maxInputs: mostInputs,
   maxTextChars: 1000,
   uploadTimeoutMs: 2000,
-  ...jsonLimits,
 };
+Object.assign(costs, jsonLimits);
 const server = await createServer({ models: [doubling, measuring, echoing], settings });
 const url = await server.listen();
 await server.ready();

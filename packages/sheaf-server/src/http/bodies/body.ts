@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "../../problems/problem.ts";
 import { changedValues } from "./changed-values.ts";
-import { JsonBounds, mayExceed, type JsonLimits } from "./json-bounds.ts";
+import { JsonBounds, mayExceed } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
 
 /**
@@ -57,9 +57,9 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
 
 /**
  * The body as JSON.
- * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
+ * @throws {Problem} 400 with the place of the mistake; 422 for more keys, arrays or levels than `costs` allow, found before it is parsed.
  */
-export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(bytesOf(body), limits);
+export const jsonOf = (body: unknown): unknown => parsed(bytesOf(body));
 
 /**
  * The same, for JSON that others get as it was parsed: values that JavaScript read differently are faults. Of at most
@@ -68,11 +68,10 @@ export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(byt
  */
 export function exactJsonOf(
   body: unknown,
-  limits: JsonLimits,
   mostElements?: number,
 ): { readonly json: unknown; readonly changed: ReadonlyMap<string, Problem> } {
   const bytes = bytesOf(body);
-  const json = parsed(bytes, limits);
+  const json = parsed(bytes);
   return { json, changed: changedValues(bytes, json, "", mostElements) };
 }
 
@@ -83,8 +82,8 @@ function bytesOf(body: unknown): Buffer {
   return body;
 }
 
-function parsed(bytes: Buffer, limits: JsonLimits): unknown {
-  if (mayExceed(bytes, limits)) new JsonBounds(limits).check(bytes, "");
+function parsed(bytes: Buffer): unknown {
+  if (mayExceed(bytes)) new JsonBounds().check(bytes, "");
   try {
     return JSON.parse(bytes.toString("utf8")) as unknown;
   } catch (error) {

@@ -2,26 +2,17 @@ import { Problem } from "../../problems/problem.ts";
 import { costs } from "../../shared/costs.ts";
 
 /**
- * The settings that bound a JSON body beside its bytes and its depth. Nothing else is counted: a key or an array costs
- * JSON.parse a microsecond, while other bytes cost it 10 to 30 ns each, whatever they hold.
- */
-export interface JsonLimits {
-  readonly maxJsonKeys: number;
-  readonly maxJsonArrays: number;
-}
-
-/**
  * Whether a body may be over the bounds. Most bodies have few arrays, objects and keys: the native search shows that in a
  * hundredth of the time that parsing takes. `false` says that no bound is exceeded, if the body is JSON.
  */
-export function mayExceed(bytes: Buffer, { maxJsonKeys, maxJsonArrays }: JsonLimits): boolean {
-  const most = Math.min(costs.jsonDepth, maxJsonArrays);
+export function mayExceed(bytes: Buffer): boolean {
+  const most = Math.min(costs.jsonDepth, costs.jsonArrays);
   if (bytes.length > 2 * most) {
     const arrays = countUpTo(most + 1, openBracket, bytes);
     if (arrays > most || arrays + countUpTo(most + 1, openBrace, bytes) > most) return true;
   }
-  if (bytes.length < shortestKey * maxJsonKeys) return false;
-  const keys = Math.min(fewKeys, maxJsonKeys);
+  if (bytes.length < shortestKey * costs.jsonKeys) return false;
+  const keys = Math.min(fewKeys, costs.jsonKeys);
   return countUpTo(keys + 1, colon, bytes) > keys;
 }
 
@@ -38,19 +29,14 @@ function countUpTo(most: number, byte: number, bytes: Buffer): number {
 
 /**
  * Counts arrays, objects and keys, which make JSON expensive to parse, in its bytes: JSON.parse takes 0.7 s and most of a
- * gigabyte for 10 MB of `[`, and as long for 900,000 keys. One counter may scan several texts, which then share the limits.
+ * gigabyte for 10 MB of `[`, and as long for 900,000 keys. One counter may scan several texts, which then share the bounds.
  */
 export class JsonBounds {
-  readonly #limits: JsonLimits;
   #counts: Counts = { keys: 0, arrays: 0 };
-
-  constructor(limits: JsonLimits) {
-    this.#limits = limits;
-  }
 
   /** `path` is the place of the text in the request. Checks nothing else: JSON.parse finds mistakes. @throws {Problem} 422. */
   check(bytes: Buffer, path: string): void {
-    this.#counts = countsWith(this.#counts, bytes, this.#limits, path);
+    this.#counts = countsWith(this.#counts, bytes, path);
   }
 }
 
@@ -63,7 +49,8 @@ interface Counts {
  * The counts with those of `bytes`. A function of its own that ends with its loop: V8 compiles a long loop before the code
  * after it has run once, and would throw that code away at the end of each of the first scans.
  */
-function countsWith(before: Counts, bytes: Buffer, { maxJsonKeys, maxJsonArrays }: JsonLimits, path: string): Counts {
+function countsWith(before: Counts, bytes: Buffer, path: string): Counts {
+  const { jsonKeys, jsonArrays, jsonDepth } = costs;
   const { length } = bytes;
   const shift = bytes.byteOffset & 3;
   const words = new Int32Array(bytes.buffer, bytes.byteOffset - shift, (length + shift) >> 2);
@@ -75,10 +62,10 @@ function countsWith(before: Counts, bytes: Buffer, { maxJsonKeys, maxJsonArrays 
     else if (byte === dot) at = afterNumbers(words, at + shift) - shift - 1;
     // In JSON, a colon outside of texts follows a key.
     else if (byte === colon) {
-      if (++keys > maxJsonKeys) throw tooMany(path, `${maxJsonKeys} keys (MAX_JSON_KEYS)`);
+      if (++keys > jsonKeys) throw tooMany(path, `${jsonKeys} keys`);
     } else if (byte === openBracket || byte === openBrace) {
-      if (++depth > costs.jsonDepth) throw problem(path, `must be nested at most ${costs.jsonDepth} deep.`);
-      if (++arrays > maxJsonArrays) throw tooMany(path, `${maxJsonArrays} arrays and objects (MAX_JSON_ARRAYS)`);
+      if (++depth > jsonDepth) throw problem(path, `must be nested at most ${jsonDepth} deep.`);
+      if (++arrays > jsonArrays) throw tooMany(path, `${jsonArrays} arrays and objects`);
     } else if (byte === closeBracket || byte === closeBrace) depth--;
   }
   return { keys, arrays };

@@ -67,7 +67,7 @@ export function batchRoutes(app: FastifyInstance, { models, store, batches, matc
 
   app.post("/v1/batches", { schema: createSchema(models) }, async (request) => {
     models.refuseDraining();
-    const wanted = batchBody.read(jsonOf(request.body, settings), "");
+    const wanted = batchBody.read(jsonOf(request.body), "");
     const { endpoint, input_file_id: inputFileId, completion_window: completionWindow } = wanted;
     if (match(endpoint) === undefined)
       throw invalid("endpoint", "the path of a route that takes JSON, such as /v1/embeddings", endpoint);

@@ -72,7 +72,7 @@ export async function embedTexts(
   const { request } = reply;
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
-  const wanted = read(jsonOf(request.body, models.settings));
+  const wanted = read(jsonOf(request.body));
   nameUser(request, wanted.user);
   const model = models.take(wanted.name, "model", embedsTexts);
   const items = withPrompt(readTexts(wanted, model), promptOf(wanted.prompt, model), cutOn(wanted, model));

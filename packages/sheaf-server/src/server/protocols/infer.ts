@@ -70,8 +70,8 @@ function readInput(body: unknown, model: ServedModel): Input {
     takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
   if (floats === undefined) {
     const { settings } = model;
-    if (!takesJson(takes)) return readJson(jsonOf(body, settings), model);
-    const { json, changed } = exactJsonOf(body, settings, settings.maxInputs);
+    if (!takesJson(takes)) return readJson(jsonOf(body), model);
+    const { json, changed } = exactJsonOf(body, settings.maxInputs);
     return readJson(json, model, changed);
   }
   return "item" in floats ? floats : { inputs: floats.items.map((item) => ({ item })) };

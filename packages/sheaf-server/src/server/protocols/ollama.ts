@@ -57,7 +57,7 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
   app.post(
     "/api/show",
     described(() => showSchema(models)),
-    ({ body }) => shown(readShow(jsonOf(body, models.settings), models), models),
+    ({ body }) => shown(readShow(jsonOf(body), models), models),
   );
   const version = packageVersion();
   app.get("/api/version", { schema: versionSchema, logLevel: "warn" }, () => ({ version }));

@@ -61,7 +61,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
   const { request } = reply;
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
-  const wanted = read(jsonOf(request.body, models.settings));
+  const wanted = read(jsonOf(request.body));
   const model = models.take(wanted.name, "model", ranksTexts);
   if (!ranksTexts(model.definition)) {
     const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;

@@ -92,11 +92,11 @@ function mismatch(path: string, expected: readonly number[], shape: readonly num
 
 /** Cuts a request's tensors into items of the model, which checks those that are not tensors in the end, such as texts. */
 export function itemsOf(
-  { definition: { input }, parse, settings }: Pick<ServedModel, "definition" | "parse" | "settings">,
+  { definition: { input }, parse }: Pick<ServedModel, "definition" | "parse">,
   values: readonly RequestTensor[],
   count: number,
 ): unknown[] {
-  const bounds = new JsonBounds(settings);
+  const bounds = new JsonBounds();
   const rows = (value: TensorValue): TensorData[] => {
     const length = value.data.length / count;
     return Array.from({ length: count }, (_, i) => {

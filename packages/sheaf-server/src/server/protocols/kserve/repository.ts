@@ -5,7 +5,6 @@ import { objectAt } from "../../codec/inputs.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { Problem } from "../../../problems/problem.ts";
 import type { Models, Repository } from "../../models/models.ts";
-import type { Settings } from "../../../settings/settings.ts";
 import { closedObject, kindOf, optional, readFields, schemaOfFields, type Fields, type Kind } from "../fields.ts";
 import { error, errors, tags } from "./schemas.ts";
 
@@ -19,15 +18,10 @@ export const repositoryPaths: readonly string[] = actions.map(pathOf);
  * Load and unload of Triton's model repository extension, for a folder of models:
  * https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
  */
-export function repositoryRoutes(
-  v2: FastifyInstance,
-  models: Models,
-  repository: Repository,
-  settings: Settings,
-): void {
+export function repositoryRoutes(v2: FastifyInstance, models: Models, repository: Repository): void {
   for (const action of actions) {
     v2.post(pathOf(action), { schema: actionSchema(action, models) }, async (request) => {
-      readParameters(request, action, settings);
+      readParameters(request, action);
       const { model } = request.params as { readonly model: string };
       await patiently(request, () => repository[action](model));
       return {};
@@ -61,11 +55,11 @@ function parametersOf(rows: Fields): Kind<unknown> {
 }
 
 /** A browser sends no JSON to another site without asking: a page somewhere must not load a model here. */
-function readParameters({ headers, body }: FastifyRequest, action: Action, settings: Settings): void {
+function readParameters({ headers, body }: FastifyRequest, action: Action): void {
   const type = headers["content-type"];
   if (type === undefined || !/^application\/json\s*(?:;|$)/iu.test(type))
     throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the header content-type: application/json; the body may be {}.");
-  if (Buffer.isBuffer(body) && body.length > 0) bodies[action].read(jsonOf(body, settings), "");
+  if (Buffer.isBuffer(body) && body.length > 0) bodies[action].read(jsonOf(body), "");
 }
 
 const actionSchema = (action: Action, models: Models): RouteSchema => ({

@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
+import type { Settings } from "../../../settings/settings.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { costs } from "../../../shared/costs.ts";
@@ -41,7 +41,7 @@ export function splitBody(
     );
   const bytes = body.subarray(0, length);
   const last = lastHeads.get(settings);
-  const header = last?.bytes.equals(bytes) === true ? last.header : jsonOf(bytes, settings);
+  const header = last?.bytes.equals(bytes) === true ? last.header : jsonOf(bytes);
   if (!isObject(header)) throw malformed(`The request must be an object, got ${describe(header)}.`);
   if (header !== last?.header && length < body.length && length <= longestHead)
     lastHeads.set(settings, { bytes: Buffer.from(bytes), header });
@@ -54,7 +54,7 @@ type JsonHead = Readonly<Record<string, unknown>>;
  * The last JSON that stood before binary tensors, as it was read. A client's requests differ in what follows it, and to parse it
  * each time takes a thirtieth of the HTTP thread.
  */
-const lastHeads = new WeakMap<JsonLimits, { readonly bytes: Buffer; readonly header: JsonHead }>();
+const lastHeads = new WeakMap<Settings, { readonly bytes: Buffer; readonly header: JsonHead }>();
 const longestHead = 4096;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

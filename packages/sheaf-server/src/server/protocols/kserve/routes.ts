@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
-import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import { checkElements } from "../../codec/result-faults.ts";
 import { commaSeparated, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
@@ -43,7 +42,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
     v2.post(
       "/v2/repository/index",
       described(() => schemas.index(models)),
-      ({ body }) => repositoryIndex(models, { readyOnly: readIndexRequest(body, models.settings) }),
+      ({ body }) => repositoryIndex(models, { readyOnly: readIndexRequest(body) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
     for (const versioned of [false, true]) {
@@ -88,8 +87,8 @@ interface VersionPath {
 }
 
 /** Whether only ready models are asked for. Clients send an object, or nothing at all. */
-const readIndexRequest = (body: unknown, limits: JsonLimits): boolean =>
-  Buffer.isBuffer(body) && body.length > 0 && schemas.indexBody.read(jsonOf(body, limits), "").ready === true;
+const readIndexRequest = (body: unknown): boolean =>
+  Buffer.isBuffer(body) && body.length > 0 && schemas.indexBody.read(jsonOf(body), "").ready === true;
 
 async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { header, binary } = splitBody(request, model);

@@ -46,7 +46,7 @@ export const embedAllSchema = (models: Models): RouteSchema => ({
 /** The vectors of all tokens of each text. */
 export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   models.refuseDraining();
-  const body = jsonOf(request.body, models.settings);
+  const body = jsonOf(request.body);
   const { inputs, model: name, truncate } = embedAllBody.read(body, "");
   const model = models.take(name, "model", givesTokenVectors);
   const { definition, settings } = model;

@@ -111,7 +111,7 @@ export const predictSchema = (models: Models): RouteSchema => ({
 /** The labels of texts, each with its score, the likeliest first. */
 export async function predict(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   models.refuseDraining();
-  const wanted = readPredict(jsonOf(request.body, models.settings));
+  const wanted = readPredict(jsonOf(request.body));
   const model = models.take(wanted.name, "model", classifies);
   const items = readItems(wanted, model);
   const options = { ...callOptionsOf(request, model.settings), truncate: wanted.truncate };
