@@ -120,7 +120,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   const progress = progressOn(streams.stderr);
   const results: LoadResult[] = [];
   for (const [i, pattern] of options.pattern.entries()) {
-    // Every pattern begins with another configuration, so that none always has the machine's first minute.
+    // Patterns start with different configurations, so that no configuration always runs first.
     for (const name of [...names.slice(i % names.length), ...names.slice(0, i % names.length)]) {
       const shared = { name, pattern, headers, bodies: givenBodies, lengths, retries, tenants };
       results.push(await oneRun(options, url, target, shared, progress, streams.signal));
@@ -209,7 +209,7 @@ async function oneRun(
   }
 }
 
-/** Bodies for a known model, or for a server that reports its inputs; none where the method has none. */
+/** Bodies for a known model, or for a server that reports its inputs; none if the method takes no body. */
 async function askedBodies(
   options: BenchOptions,
   url: URL,

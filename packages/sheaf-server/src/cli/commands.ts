@@ -13,7 +13,7 @@ interface Entry {
   }>;
 }
 
-// A module is loaded only when its command is the one that was asked for: --help loads nothing heavy.
+// A command's module is loaded only when that command runs, so --help stays fast.
 export const commands: readonly Entry[] = [
   {
     name: "serve",
@@ -68,7 +68,7 @@ export const commands: readonly Entry[] = [
   {
     name: "simulate",
     summary: "simulate policies and loads with the real batcher on a virtual clock",
-    // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
+    // Not interruptible: it starts nothing that must be stopped, and its virtual clock leaves no turn for a signal.
     load: () =>
       import("./simulate.ts").then(({ simulate, simulateCommand }) => ({ run: simulate, define: simulateCommand })),
   },

@@ -6,7 +6,7 @@ import { digestOf } from "../tenants/api-keys.ts";
 import { isName, ownKeyName, type KeyEntry } from "../tenants/keys-file.ts";
 import { exitCode, newCommand, running, type RunCommand } from "./shared/command.ts";
 
-/** `sheaf key NAME`: makes a key, and the entry for it in the file of keys, which holds only its hash. */
+/** `sheaf key NAME`: makes a key and its entry for the file of keys, which holds only the hash. */
 export const key: RunCommand = running(keyCommand, async (command, { stdout }) => {
   const [name] = command.processedArgs as [string];
   if (!isName(name) || name === ownKeyName)

@@ -5,17 +5,17 @@ import { Command, CommanderError } from "commander";
 import { commands } from "./commands.ts";
 import { packageVersion } from "../shared/version.ts";
 
-// A reader that stops reading (sheaf config | head -1) is not a failure; a disk without room is.
+// A reader that stops reading (sheaf config | head -1) is not a failure; a full disk is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") return;
   console.error(`sheaf: the output cannot be written: ${error.message}`);
   process.on("exit", () => (process.exitCode = 1));
 });
 
-// Progress that cannot be shown is no reason to lose the data.
+// If progress cannot be shown, the data must still be written.
 process.stderr.on("error", () => undefined);
 
-// Set, not process.exit: output to a pipe still leaves.
+// Not process.exit, which would lose output that is still on its way to a pipe.
 process.exitCode = await main(process.argv.slice(2));
 
 async function main([first, ...words]: readonly string[]): Promise<number> {
@@ -26,7 +26,7 @@ async function main([first, ...words]: readonly string[]): Promise<number> {
       const { run } = await entry.load();
       return await run(words, { stdout, stderr });
     } catch (error) {
-      // Commands report their own failures; this is a file of the package that cannot be read.
+      // Commands report their own failures, so this is a file of the package that cannot be read.
       stderr.write(`sheaf ${first}: ${(error as Error).message}\n`);
       return 1;
     }

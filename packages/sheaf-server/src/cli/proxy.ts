@@ -8,11 +8,11 @@ import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
 const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort"];
 
-/** Flags that a gateway has no use for are not its flags: those of models, of their texts and protocols, and of a fleet. */
+/** The proxy leaves out flags for models, their texts and protocols, and for a fleet. */
 const isOfProxy = ({ name, group }: Setting): boolean =>
   group !== "Models and workers" && group !== "Fleet" && !notOfProxy.includes(name);
 
-/** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
+/** `sheaf proxy --upstream URL`: runs until SIGTERM or SIGINT. Exits with 0 if everything accepted was answered. */
 export const proxy: RunCommand = running(proxyCommand, async (command) => {
   const { settings } = await configOf(command, proxyDefaults);
   const { upstream, apiKey } = settings;
@@ -44,5 +44,5 @@ export function proxyCommand(streams: CommandStreams): Command {
   );
 }
 
-/** Nothing of the process runs in native code. */
+/** The proxy has no native code to wait for. */
 const noWorkers = (): Promise<void> => Promise.resolve();

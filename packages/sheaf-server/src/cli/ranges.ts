@@ -13,7 +13,7 @@ import { CommandFailure } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { countUpTo, exitCode, listOf, newCommand, running, type RunCommand } from "./shared/command.ts";
 
-/** Fewer texts leave numbers of other texts outside the ranges. */
+/** With fewer texts, too many numbers of other texts fall outside the ranges. */
 const leastTexts = 100;
 
 /** `sheaf ranges FOLDER TEXTS`: embeds a sample of texts and writes the range of each number, for vectors in int8 and uint8. */

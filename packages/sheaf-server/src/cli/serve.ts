@@ -15,8 +15,8 @@ import { refuseSharedNames } from "../server/models/repository/model-names.ts";
 import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
 /**
- * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Gives 0 when everything accepted was answered, 1 when the
- * grace period cut some off or a model did not load.
+ * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Exits with 0 if everything accepted was answered, 1 if the grace period
+ * cut requests off or a model did not load.
  */
 export const serve: RunCommand = running(serveCommand, async (command) => {
   const { settings, models } = await configOf(command);
@@ -27,7 +27,7 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("A worker does not use GRPC_PORT: it takes items from the queue. Set it for gateways.");
   const served = withoutFolder(entries, settings);
-  // Before a port opens: nobody should wait for a model that is misspelt.
+  // Before a port opens, so that nobody waits for a misspelt model.
   for (const entry of served.entries) if (!isLearntFromWorkers(entry, settings)) await checkModelWord(entry.model);
   await refuseSharedNames(served.entries, served.folder);
   return serveModels(served, settings);
@@ -53,7 +53,7 @@ interface ServedEntries {
   readonly folder: ModelEntry | undefined;
 }
 
-/** @throws {ConfigError} two folders of models, or settings that do not go with one, or need one. */
+/** @throws {ConfigError} for two folders of models, or for settings that a folder rules out or requires. */
 function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEntries {
   const folders = all.filter(({ model }) => isModelsFolder(model));
   const [folder, second] = folders;
@@ -73,12 +73,12 @@ function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEn
 }
 
 async function serveModels({ entries, folder }: ServedEntries, settings: Settings): Promise<number> {
-  // Only now: `serve --help` answers without an HTTP server in memory.
+  // Imported late, so that `serve --help` needs no HTTP server in memory.
   const { openApp } = await import("../http/app.ts");
   const { Callers } = await import("../tenants/callers.ts");
   const { listenDuringStartup } = await import("../server/startup-listener.ts");
   const app = openApp(settings);
-  // A gateway loads no model: it starts in a moment.
+  // A gateway loads no model and starts within moments.
   const holdMs = roleOf(settings) === "gateway" ? settings.natsHoldMs : 0;
   const names = entries.map(nameOf);
   const callers = new Callers(settings, app.log);
@@ -93,7 +93,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
     server = await serverOn(app, { models, settings, callers, modelsFolder: folder });
     await app.ready();
-    // It only makes the first requests cheaper: where it fails, they cost more.
+    // If it fails, the first requests only cost more.
     warmUpHttp(settings, app.server).catch(() => undefined);
   } catch (error) {
     early.close();

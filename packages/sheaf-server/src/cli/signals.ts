@@ -10,15 +10,15 @@ export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> 
   abandon(): Promise<unknown>;
 }
 
-/** A terminal that closes (SIGHUP) or quits (SIGQUIT) cuts no request off. */
+/** Closing the terminal (SIGHUP) or quitting it (SIGQUIT) cuts off no request. */
 const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
 
-/** How long a batch in a worker may still take once the process has to end. */
+/** How long a worker's batch may still run once the process has to end. */
 const lastRunMs = 2000;
 
 /**
- * Listens, and drains on SIGTERM, SIGINT, SIGHUP or SIGQUIT; a second signal ends at once with 1.
- * @throws {Error} why a model failed to load, once the server is closed.
+ * Listens, and drains on SIGTERM, SIGINT, SIGHUP or SIGQUIT; a second signal exits at once with 1.
+ * @throws {Error} the reason why a model failed to load, once the server is closed.
  */
 export async function serveUntilSignal(server: Stoppable): Promise<number> {
   const { app } = server;
@@ -54,8 +54,8 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
 }
 
 /**
- * Ends with 1 as soon as no batch runs in a worker thread: ending the process inside native code aborts it. A run that
- * does not end in time is left to the kernel.
+ * Exits with 1 as soon as no batch runs in a worker thread, because exiting inside native code aborts the process. If a run does not
+ * end in time, the process kills itself.
  */
 async function endNow(server: Stoppable): Promise<void> {
   if (await within(server.abandon(), lastRunMs)) process.exit(1);
@@ -63,8 +63,8 @@ async function endNow(server: Stoppable): Promise<void> {
 }
 
 /**
- * Gives a command a signal that aborts on the first SIGINT or SIGTERM, so that it stops the servers it started; a second
- * one ends the process as ever.
+ * Gives a command a signal that aborts on the first SIGINT or SIGTERM, so that it can stop the servers that it started; a second one
+ * ends the process as usual.
  */
 export const interruptible =
   (run: RunCommand): RunCommand =>

@@ -42,15 +42,15 @@ import {
 
 const patterns = ["poisson", "periodic", "burst", "clump", "surge", "closed"] as const;
 
-/** A surge: for 10 s more calls come than before and after. */
+/** A surge: more calls for 10 s than before and after. */
 const surge = { atMs: 4000, forMs: 10_000, afterMs: 17_000 };
 
-/** With a flood a run covers so much time. */
+/** Simulated time of a run with a flood. */
 const floodMs = 5000;
 
-/** In a run, of calls or callers. */
+/** Most calls, or callers, in a run. */
 const maxItems = 10_000_000;
-/** Items in full batches in every slot: the capacity is measured with many times as many calls. */
+/** Most items in flight with every slot full: measuring the capacity takes many times as many calls. */
 const maxInFlight = 100_000;
 
 interface SimulateOptions extends OutputOptions, TenantOptions {
@@ -80,7 +80,7 @@ interface SimulateOptions extends OutputOptions, TenantOptions {
   readonly seed: number;
 }
 
-/** `sheaf simulate`: what if, on the real batcher and a virtual clock. */
+/** `sheaf simulate`: runs the real batcher on a virtual clock. */
 export const simulate: RunCommand = running(simulateCommand, runSimulate);
 
 export function simulateCommand(streams: CommandStreams): Command {
@@ -178,7 +178,7 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     const point = { policy, tenantKey, label, load, result };
     points.push(point);
     progress.update(points.length / runs.length, `${lineOf(point)}, ${label}`);
-    // A virtual clock leaves no turn for signals and the bar.
+    // A virtual clock leaves no turn of the event loop for signals and the progress bar.
     await new Promise(setImmediate);
   }
   progress.end(`${points.length} runs`);
@@ -186,7 +186,7 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   return exitCode.ok;
 }
 
-/** Of a surge all calls until long after it; with a flood those of some seconds. */
+/** Number of calls to simulate: until long after a surge; with a flood those of a few seconds. */
 function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: number | undefined): number {
   if (!("ratePerS" in arrivals)) return items;
   const perS = arrivals.ratePerS + (floodPerS ?? 0);
@@ -195,7 +195,7 @@ function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: numb
   return floodPerS === undefined ? items : ofSpan(floodMs);
 }
 
-/** The ways to tell tenants apart, one run with each; one undefined where there are no tenants. */
+/** The ways to tell tenants apart, with one run for each; a single undefined without tenants. */
 function tenantKeysOf(
   command: Command,
   { tenantKey, arrivals, trace }: SimulateOptions,
@@ -313,7 +313,7 @@ async function jsonOf(flag: string, path: string): Promise<object> {
   throw new UsageError(`${flag} ${path} is not JSON.`);
 }
 
-/** Options that the simulator refuses are the user's to fix. */
+/** Turns options that the simulator refuses into usage errors. */
 async function settled<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();

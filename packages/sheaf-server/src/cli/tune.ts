@@ -49,7 +49,10 @@ interface TuneOptions extends OutputOptions {
   readonly writeConfig?: string | true;
 }
 
-/** `sheaf tune <model|worker|url>`: measures the cost of batches and advises settings, or do not batch (exit 3), or that neither is settled (exit 1). */
+/**
+ * `sheaf tune <model|worker|url>`: measures the cost of batches and recommends settings, or not to batch (exit 3), or reports that
+ * neither is settled (exit 1).
+ */
 export const tune: RunCommand = running(tuneCommand, runTune);
 
 export function tuneCommand(streams: CommandStreams): Command {
@@ -222,7 +225,7 @@ function configPath(given: string | true | undefined): string {
   throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
 }
 
-/** Writes the advice into a config file and leaves the rest of the file alone. */
+/** Writes the advice into a config file and leaves the rest of it unchanged. */
 async function writeConfig(
   { writeConfig: given, budget }: TuneOptions,
   { slots }: Calibration,
@@ -260,7 +263,7 @@ async function writeConfig(
   stderr.write(`Wrote ${path}\n`);
 }
 
-/** Writes the whole text or nothing: on a full disk the file that was there stays, with its mode. */
+/** Writes the whole text or nothing: if the disk is full, the old file stays, with its mode. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
   const { mode } = await stat(target).catch(() => ({ mode: 0o666 }));

@@ -3,7 +3,7 @@ import type { Retries } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
 import { countUpTo, parseDurationMs } from "./command.ts";
 
-/** The headers of every request to a URL, one a flag. @throws {UsageError} for a line without a name. */
+/** Adds a repeatable flag for the headers of every request to a URL. @throws {UsageError} for a line without a name. */
 export const withHeaders = (command: Command): Command =>
   command.option("--header <name: value>", "request header for a URL; repeatable", header);
 
@@ -13,7 +13,7 @@ function header(line: string, earlier: Readonly<Record<string, string>> = {}): R
   return { ...earlier, [line.slice(0, colon).trim()]: line.slice(colon + 1).trim() };
 }
 
-/** The flags of clients that give up and try again. */
+/** Flags for clients that give up and retry. */
 export interface ClientOptions {
   readonly patience?: readonly [number, number];
   readonly attempts: number;
@@ -32,7 +32,7 @@ export const withClients = (command: Command): Command =>
     .option(`${flags.attempts} <n>`, "with --patience: attempts per client", countUpTo(100), 3)
     .option(flags.obeyRetryAfter, "with --patience: refused clients wait as long as Retry-After asks");
 
-/** Clients as the flags describe them; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
+/** The clients that the flags describe; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
 export function retriesOf(command: Command): Retries | undefined {
   const { patience, attempts, obeyRetryAfter = false } = command.opts<ClientOptions>();
   if (patience !== undefined) {

@@ -21,7 +21,7 @@ function describedWithDefault(option: Option): string {
   return shown === undefined ? option.description : `${option.description} (default: ${shown})`;
 }
 
-/** The default of a flag as a user would type it: `10s`, `1,2,4`; undefined where it has none. */
+/** The default of a flag as a user would type it: `10s`, `1,2,4`; undefined if it has none. */
 export function shownDefault({ defaultValue, flags }: Option): string | undefined {
   const isNone = defaultValue === undefined || (Array.isArray(defaultValue) && defaultValue.length === 0);
   if (isNone) return undefined;
@@ -30,13 +30,10 @@ export function shownDefault({ defaultValue, flags }: Option): string | undefine
 
 const shownDuration = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`);
 
-/** Takes the words after a command's name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
+/** Takes the words after a command's name and returns the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
 export type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 
-/**
- * Parses and runs a command; turns every way to fail into a message on stderr and an exit code, the action's where it
- * ends.
- */
+/** Parses and runs a command. Every failure becomes a message on stderr and an exit code; otherwise the action returns the code. */
 export const running =
   (
     define: (streams: CommandStreams) => Command,
@@ -55,7 +52,7 @@ export const running =
   };
 
 function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStreams): number {
-  // commander has written its own message by now.
+  // commander has already written its message.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
   if (signal?.aborted === true) {
     stderr.write(`\n${name}: interrupted.\n`);
@@ -110,7 +107,7 @@ export const countUpTo =
     throw new InvalidArgumentError(`It must be an integer from 1 to ${max}.`);
   };
 
-// More would not be measured or simulated but only wait, or leave the numbers that a clock can count.
+// Higher rates would only wait, or exceed what a clock can count.
 export const maxPerS = 1_000_000;
 export const longestMs = 86_400_000;
 export const largestBatch = 65_536;

@@ -6,7 +6,7 @@ import { settingsTable, type Setting, type Settings } from "../../settings/setti
 import { newCommand } from "./command.ts";
 
 export interface CommandSettings {
-  /** Of this command, where they are not the table's. */
+  /** The command's own defaults, if they differ from the table's. */
   readonly defaults?: Partial<Settings> | undefined;
   /** Whether a setting is one of this command's. Default: all are. */
   readonly isShown?: ((setting: Setting) => boolean) | undefined;

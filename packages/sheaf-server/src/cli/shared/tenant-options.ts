@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { UsageError } from "../../shared/failure.ts";
 import { countUpTo, numberFrom } from "./command.ts";
 
-/** The flags of many callers who share the load, and of one who floods. */
+/** Flags for many callers who share the load, and for one who floods. */
 export interface TenantOptions {
   readonly tenants?: number;
   readonly flood?: number;
@@ -11,7 +11,7 @@ export interface TenantOptions {
 const mostTenants = 10_000;
 const mostTimes = 1_000_000;
 
-/** `floodUnit`: of the number that `--flood` takes. */
+/** `floodUnit`: the unit of `--flood`. */
 export const withTenants = (command: Command, floodUnit: string): Command =>
   command
     .option("--tenants <n>", "split the load evenly over n callers", countUpTo(mostTenants))
