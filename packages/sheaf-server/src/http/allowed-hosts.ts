@@ -7,13 +7,12 @@ import { sendProblem } from "./replies.ts";
 
 type HostSettings = Pick<Settings, "host" | "allowedHosts" | "apiKey"> & Partial<Pick<Settings, "apiKeysFile">>;
 
-/** Says why a request to this host (a `Host` header or `:authority`) is refused; undefined where it is not. */
+/** Returns why a request to this host (a `Host` header or `:authority`) is refused; undefined if it is allowed. */
 export type HostCheck = (host: string | undefined) => Problem | undefined;
 
 /**
- * A page of another site can have its own name resolve to this machine (DNS rebinding) and then use the server as if it were
- * its own; but its requests name the page's host. Undefined where every host is taken: on other addresses than loopback ones,
- * as long as ALLOWED_HOSTS is not set.
+ * Protects against DNS rebinding: a foreign page can make its own name resolve to this machine and use the server, but its requests
+ * still name the page's host. Undefined if every host is allowed, that is on non-loopback addresses without ALLOWED_HOSTS.
  */
 export function hostCheck({ host, allowedHosts }: HostSettings): HostCheck | undefined {
   const isLocal = isLoopback(host);
@@ -25,7 +24,7 @@ export function hostCheck({ host, allowedHosts }: HostSettings): HostCheck | und
     const full = given.toLowerCase();
     const name = nameOf(full);
     if (isLoopback(name) || allowed.has(name) || allowed.has(full)) return undefined;
-    // Nobody makes an address resolve to another.
+    // An IP address cannot be rebound.
     if (!isLocal && isIP(name) !== 0) return undefined;
     const message = `This server does not answer as ${JSON.stringify(given.slice(0, 100))}; its operator can allow that with ALLOWED_HOSTS.`;
     return new Problem("WRONG_HOST", message);
@@ -44,7 +43,7 @@ export function checkHosts(app: FastifyInstance, settings: Settings): void {
   });
 }
 
-/** The warning for a server that any page may use; undefined where there is none. */
+/** The warning for a server that any page may use; undefined if none is needed. */
 export function hostWarning(settings: HostSettings): string | undefined {
   if (needsKey(settings) || isLoopback(settings.host) || settings.allowedHosts.length > 0) return undefined;
   return "The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names.";

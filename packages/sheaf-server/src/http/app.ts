@@ -12,14 +12,14 @@ import { requestId } from "./request-id.ts";
 import type { Settings } from "../settings/settings.ts";
 
 /**
- * Fastify within the limits that the settings say, with this project's log, request ids and answers to broken requests.
+ * Creates a Fastify app with the limits of the settings and this project's log, request ids and answers to broken requests.
  * `longestAnswerMs` is how long an answer may take to begin.
  */
 export function openApp(settings: Settings, longestAnswerMs: number = settings.requestTimeoutMs): FastifyInstance {
   const app = Fastify({
     loggerInstance: pino({ level: settings.logLevel }, logDestination()),
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger of its own for each request would cost every one of them; the few lines about one name it themselves.
+    // A child logger would cost every request; the few log lines about a request name it themselves.
     childLoggerFactory: (logger) => logger,
     bodyLimit: settings.maxBodyBytes,
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
@@ -27,8 +27,8 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
     requestIdHeader: false,
     requestTimeout: settings.uploadTimeoutMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,
-    // A connection on which nothing moves for longer than a request may arrive and wait has a client that does not read:
-    // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS forever.
+    // If nothing moves on a connection for longer than a request may take to arrive and wait, its client does not read. Its reply
+    // would hold memory, and one of MAX_CONNECTIONS, forever.
     connectionTimeout: settings.uploadTimeoutMs + longestAnswerMs,
     http: {
       headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
@@ -47,12 +47,12 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
 }
 
 /**
- * Every error becomes a problem document, and every reply carries its request's id. Replies of a server that is draining
- * end their connections.
+ * Turns every error into a problem document and adds the request id to every reply. Replies of a draining server close their
+ * connections.
  */
 export function answerProblems(app: FastifyInstance, server: { readonly isDraining: boolean }): void {
   app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
-    // Node's error for an upload that ended in the middle.
+    // Node's error for an interrupted upload.
     const isCutOff = request.raw.destroyed && (error as { code?: unknown }).code === "ECONNRESET";
     const problem = isCutOff ? clientClosedRequest() : problemOf(error);
     logProblem(request, problem);
@@ -69,9 +69,8 @@ export function answerProblems(app: FastifyInstance, server: { readonly isDraini
 }
 
 /**
- * Connections that may wait until the process accepts them. Node's default of 511 overflows when many come during a short
- * pause, and a client whose connection was dropped tries again only a second later. The kernel has a limit of its own
- * (net.core.somaxconn on Linux, 4096).
+ * Most connections that wait to be accepted. Node's default of 511 overflows when many come during a short pause, and a client whose
+ * connection was dropped retries only a second later. The kernel has a limit of its own (net.core.somaxconn on Linux, 4096).
  */
 export const backlog = 4096;
 

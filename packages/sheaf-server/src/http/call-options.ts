@@ -15,7 +15,7 @@ import { callerOf } from "./check-callers.ts";
 /** The options of a request for its items: priority, deadline, signal, and its W3C trace context as the tag. */
 export interface InferOptions extends CallOptions {
   /**
-   * Gets the number of items that were looked for in the cache, and found.
+   * Counts the items looked up and found in the cache.
    * @default none
    */
   readonly cacheUse?: CacheUse | undefined;
@@ -30,23 +30,23 @@ export interface InferOptions extends CallOptions {
    */
   readonly caller?: Caller | undefined;
   /**
-   * Who is charged for its items, where no tenant is.
+   * Who is charged for its items if there is no tenant.
    * @default its connection, which its signal stands for
    */
   readonly sender?: object | string | undefined;
 }
 
-/** As the imitated services write it. */
+/** In the notations of the imitated services. */
 export type Truncate = boolean | "END" | "START" | "NONE";
 
-/** The part of them that a batcher takes. */
+/** The options that a batcher takes. */
 export const forBatcher = ({ priority, timeoutMs, signal, tag, alone }: InferOptions): CallOptions =>
-  // One by one: what a rest pattern leaves out it copies by name, a microsecond for each request.
+  // One by one, because a rest pattern costs a microsecond per request.
   ({ priority, timeoutMs, signal, tag, alone }) satisfies Required<CallOptions>;
 
 /**
- * The call options in a request's headers: `X-Sheaf-Priority`, before the one that the body names, and `X-Request-Timeout-Ms`
- * up to REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
+ * The call options in a request's headers: `X-Sheaf-Priority`, which wins over the body's, and `X-Request-Timeout-Ms` up to
+ * REQUEST_TIMEOUT_MS. The signal aborts when the client hangs up.
  */
 export function callOptionsOf(request: FastifyRequest, settings: Settings, named?: Priority): InferOptions {
   const ofHeaders = optionsOf(request.headers, hangUpSignal(request.raw), settings);
@@ -56,7 +56,7 @@ export function callOptionsOf(request: FastifyRequest, settings: Settings, named
   return { ...options, caller, cacheUse: settings.cacheMaxBytes > 0 ? cacheUseOf(request) : undefined };
 }
 
-/** The same of headers, or of metadata with their names; `named` is how errors name one. */
+/** The same for headers or gRPC metadata; `named` is how errors name a header. */
 export function optionsOf(
   headers: FastifyRequest["headers"],
   signal: AbortSignal,
@@ -101,7 +101,7 @@ function priorityOf(header: string | string[] | undefined, name: string): Priori
 function timeoutOf(header: string | string[] | undefined, longestMs: number, name: string): number {
   if (header === undefined) return longestMs;
   const timeoutMs = /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(String(header)) ? Number(header) : 0;
-  // A longer one is not cut: its caller would wait for an answer that cannot come.
+  // Refused rather than cut: the caller would wait for an answer that cannot come.
   if (!(timeoutMs > 0 && timeoutMs <= longestMs)) {
     const expected = `a number of milliseconds above 0 and at most ${longestMs} (REQUEST_TIMEOUT_MS)`;
     throw invalid(name, expected, header);
@@ -109,13 +109,13 @@ function timeoutOf(header: string | string[] | undefined, longestMs: number, nam
   return timeoutMs;
 }
 
-// One signal a connection, not a request: making one and listening to it costs as much as parsing a small body, and a
-// client of HTTP/1.1 hangs up by closing the connection.
+// One signal per connection, not per request: creating one costs as much as parsing a small body, and an HTTP/1.1 client hangs up by
+// closing the connection.
 const hangUps = new WeakMap<Socket, AbortSignal>();
 
 function hangUpSignal(request: IncomingMessage): AbortSignal {
   const { socket } = request;
-  // An app of the user's may speak HTTP/2, where a request is cancelled and its connection goes on.
+  // A user's app may speak HTTP/2, where a request can be cancelled while its connection stays.
   if (request.httpVersionMajor > 1) return abortedOnce(request, "aborted");
   const known = hangUps.get(socket);
   if (known !== undefined) return known;

@@ -15,18 +15,18 @@ export function vouchFor(request: IncomingMessage, caller: Caller | undefined): 
 /** Who sent a request; undefined where callers are not told apart. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request);
 
-/** Paths, as routes have them, that not every key opens, and those that need none. */
+/** Paths of routes that need no key, or more than an ordinary one. */
 export interface GuardedPaths {
   readonly open: ReadonlySet<string>;
-  /** Of an operator: they show or change more than is a tenant's own. */
+  /** For operators only: they show or change more than a tenant's own data. */
   readonly operators: ReadonlySet<string>;
 }
 
-/** Refuses requests without a valid key, and notes who sent the others; replies say to which lane one was lowered. */
+/** Refuses requests without a valid key and notes who sent the others. A reply says if its request was moved to a lower lane. */
 export function checkCallers(app: FastifyInstance, callers: Callers, paths: GuardedPaths): void {
   if (callers.isOpenToAll) return;
   const { prefix } = app;
-  /** Replies to operators, which may last, such as the page's events. */
+  /** Replies to operators that may last, such as the page's events. */
   const open = new Map<FastifyReply, Caller>();
   callers.onKeys(() => {
     for (const [{ raw }, caller] of open) if (caller.isGone || !caller.isOperator) raw.destroy();
@@ -58,7 +58,7 @@ export function checkCallers(app: FastifyInstance, callers: Callers, paths: Guar
   });
 }
 
-/** Whether a request to an open route comes from an operator, or where there are no keys. */
+/** Whether a request to an open route comes from an operator; always true without keys. */
 export function isOperator(callers: Callers, { headers }: FastifyRequest): boolean {
   try {
     return callers.identify((name) => headers[name])?.isOperator ?? true;
@@ -67,7 +67,7 @@ export function isOperator(callers: Callers, { headers }: FastifyRequest): boole
   }
 }
 
-/** A request names its user only in its body: it is that one's from now on. @throws {Problem} 422 */
+/** Assigns a request to the user that its body names. @throws {Problem} 422 */
 export function nameUser(request: FastifyRequest, user: unknown): void {
   const caller = known.get(request)?.ofUser?.(user);
   if (caller !== undefined) known.set(request, caller);

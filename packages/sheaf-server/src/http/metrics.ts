@@ -18,8 +18,7 @@ const metricsSchema: RouteSchema = {
 };
 
 /**
- * `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the `requests`' and the process's, in
- * Prometheus' text format.
+ * `GET /metrics` in Prometheus' text format: metrics of the batchers (which may come and go), `more`, the `requests` and the process.
  */
 export function metricsRoute(
   app: FastifyInstance,
@@ -50,7 +49,7 @@ export function metricsRoute(
   );
 }
 
-/** The families of all, each once: those of one batcher are those of another, in the same order. */
+/** Merges the batchers' families; all batchers have the same ones in the same order. */
 function together(batchers: Iterable<PrometheusMetrics>): MetricFamily[] {
   const [first = prometheusMetrics([]), ...others] = batchers;
   const rest = others.map((batcher) => batcher.families());

@@ -22,12 +22,12 @@ export interface Queue {
 /** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {
   readonly queued?: number;
-  /** Whose room is full, and its waiting items; undefined where the whole queue is full. */
+  /** The tenant whose room is full, and its waiting items; undefined if the whole queue is full. */
   readonly tenant?: { readonly name: string } | undefined;
   readonly tenantQueued?: number;
   /** In a fleet: items that run count as well. */
   readonly atWorkers?: number;
-  /** In a fleet, where the bytes of the items fill the queue. */
+  /** Set in a fleet if the queue is full by bytes. */
   readonly maxQueueBytes?: number;
   /** The time until the queue is empty; undefined until it is known. */
   readonly drainMs?: number;
@@ -39,7 +39,7 @@ const guessedDrainMs = 1000;
 
 const retryTimes = new WeakMap<Queue, WeakMap<object, RetryTimes>>();
 
-/** Those of a tenant are its own: the others' requests are no reason to come later. */
+/** Each tenant has its own, so that others' requests do not delay its retries. */
 function retryTimesOf(queue: Queue, tenant: object): RetryTimes {
   const ofQueue = retryTimes.get(queue) ?? new WeakMap<object, RetryTimes>();
   retryTimes.set(queue, ofQueue);
@@ -48,9 +48,7 @@ function retryTimesOf(queue: Queue, tenant: object): RetryTimes {
   return known;
 }
 
-/**
- * The problem that a request of a tenant ends with; a full queue says when to come back, and names this server's settings.
- */
+/** The problem for a tenant's failed request. For a full queue it says when to come back and names this server's settings. */
 export function problemFor(error: unknown, queue: Queue, tenant: object = queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { name, settings } = queue;

@@ -1,7 +1,7 @@
 /**
- * Gives each refused request of a queue a time of its own to come back, as far apart as the queue can serve them. Requests that were
- * refused together and come back within one drain of the queue are refused again, and clients try only two or three times: of
- * 400 calls on a queue of 64 some got no answer. A client that never comes back costs nothing but its time slot.
+ * Spreads the retries of refused requests: each gets its own time, as far apart as the queue can serve them. If all came back within
+ * one drain of the queue, many would be refused again, and clients try only two or three times: of 400 calls on a queue of 64 some
+ * got no answer. A client that never comes back costs only its time slot.
  */
 export class RetryTimes {
   #nextAtMs = 0;
@@ -13,7 +13,7 @@ export class RetryTimes {
   waitMs(nowMs: number, drainMs: number, queued: number): number {
     const firstMs = Math.min(longestMs / 2, Math.max(shortestMs, drainMs));
     const eachMs = (slack * firstMs) / Math.max(1, queued);
-    // Where most clients give up, their times must not add up to minutes in which nothing comes.
+    // If most clients give up, their slots must not add up to minutes without requests.
     const latestAtMs = nowMs + Math.min(longestMs, mostDrains * firstMs);
     const atMs = Math.max(nowMs + firstMs, this.#nextAtMs);
     if (atMs + eachMs > latestAtMs) return Math.ceil(firstMs + Math.random() * (latestAtMs - nowMs - firstMs));
@@ -22,9 +22,9 @@ export class RetryTimes {
   }
 }
 
-/** Requests are more than their runs: they are parsed, copied and answered, on a machine that may do other work too. */
+/** Allows for the work besides runs: requests are parsed, copied and answered, on a machine that may do other work too. */
 const slack = 1.5;
-/** Callers up to this many times the queue get a time of their own. */
+/** Up to this many times the queue's size, each caller gets its own time. */
 const mostDrains = 16;
 const shortestMs = 10;
 const longestMs = 60_000;

@@ -8,7 +8,7 @@ interface Waiting {
   run(): void;
 }
 
-/** What the turns are told by, as tests replace it. */
+/** The clock and the event loop, which tests replace. */
 interface Loop {
   now(): number;
   /** After what has arrived meanwhile. */
@@ -23,15 +23,15 @@ const nodeLoop: Loop = {
 };
 
 /**
- * Turns on the one thread that reads requests and writes replies, for work that keeps it longer than a small request does: large
- * bodies, and large replies piece by piece. Whoever has taken the least time goes next, one turn of the event loop each. After a
- * long turn the thread is left to others for a while, as long as they have requests open.
+ * Lets large bodies, and the pieces of large replies, take turns on the one thread that reads requests and writes replies. The
+ * account that has used the least time goes next, one turn of the event loop each. After a long turn the thread is left to other
+ * requests for a while, if any are open.
  */
 export class ThreadTurns {
-  /** Requests that are open, of every kind. */
+  /** All open requests. */
   open = 0;
   readonly #waiting: Waiting[] = [];
-  /** When the next turn of an account would begin if each had the thread for itself. An idle account saves up nothing. */
+  /** When an account's next turn would begin if it had the thread to itself. Idle accounts save up nothing. */
   readonly #nextAtMs = new WeakMap<object, number>();
   readonly #loop: Loop;
   #turnAtMs = 0;
@@ -41,7 +41,7 @@ export class ThreadTurns {
     this.#loop = loop;
   }
 
-  /** Does `work` when it is the turn of `account`: at once where nobody else has one. */
+  /** Does `work` when it is the turn of `account`; at once if nobody else waits. */
   run<T>(account: object, work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const run = (): void => {
@@ -56,7 +56,7 @@ export class ThreadTurns {
     });
   }
 
-  /** Whether an account may have one more body wait. */
+  /** Whether one more body of an account may wait. */
   hasRoom(account: object): boolean {
     const own = this.#waiting.filter((one) => one.account === account).length;
     return own < costs.largeBodiesWaiting && this.#waiting.length < costs.largeBodiesWaitingInAll;
@@ -69,7 +69,7 @@ export class ThreadTurns {
     this.#turnAtMs = this.#startOf(first);
     const startedAtMs = this.#loop.now();
     first.run();
-    // What it has set going runs before this: the items are packed for a worker.
+    // Runs after the work that the turn started, such as packing items for a worker.
     this.#loop.soon(() => {
       const tookMs = Math.min(costs.longestTurnMs, this.#loop.now() - startedAtMs);
       this.#nextAtMs.set(first.account, this.#turnAtMs + tookMs);
@@ -89,10 +89,9 @@ export class ThreadTurns {
   }
 }
 
-/** Those of this process: it has one such thread. */
 export const threadTurns: ThreadTurns = new ThreadTurns();
 
-/** Has large bodies wait for their turn, which then reads them. */
+/** Makes large bodies wait for their turn before they are read. */
 export function readInTurns(app: FastifyInstance): void {
   app.addHook("preValidation", (request, _reply, done) => {
     const { body } = request;
@@ -112,5 +111,5 @@ export const tooManyBodies = (): Problem =>
     },
   );
 
-/** Who pays for a request: its tenant; where callers are not told apart, its connection. */
+/** Who pays for a request: its tenant, or its connection if callers are not told apart. */
 export const accountOf = (request: FastifyRequest): object => callerOf(request)?.tenant ?? request.raw.socket;

@@ -24,7 +24,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
   };
   void app.register(async (unknown) => {
     unknown.setNotFoundHandler(answer);
-    // Before its body is read: an error in the body would hide the error in the path.
+    // Before the body is read, so that an error in it does not hide the error in the path.
     unknown.addHook("preParsing", (request, reply) => answer(request, reply));
   });
 }

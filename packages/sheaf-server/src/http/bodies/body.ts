@@ -6,8 +6,8 @@ import { JsonBounds, mayExceed } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
 
 /**
- * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
- * Only `application/json`, in UTF-8 and not compressed.
+ * Delivers bodies as bytes; each route decides how to read them, so that a large array of numbers is never parsed twice. Only
+ * `application/json`, in UTF-8 and not compressed.
  */
 export function takeJsonAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -19,7 +19,7 @@ export function takeJsonAsBytes(app: FastifyInstance): void {
   });
 }
 
-/** Takes a body whose content type is not named as JSON too, for clients that do not name it. */
+/** Also takes bodies without a content type as JSON, for clients that send none. */
 export function takeUntyped(app: FastifyInstance): void {
   const read = bodyReader(app);
   app.addContentTypeParser("*", (request, payload, done: BodyDone) => {
@@ -35,7 +35,7 @@ function otherType({ headers }: FastifyRequest): Problem | undefined {
   return new Problem("UNSUPPORTED_MEDIA_TYPE", message);
 }
 
-/** Schemas are for /openapi.json alone: the routes check bodies themselves, and write replies as they are. */
+/** Uses schemas for /openapi.json only: routes check bodies and write replies themselves. */
 export function showSchemasOnly(app: FastifyInstance): void {
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
@@ -62,8 +62,8 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
 export const jsonOf = (body: unknown): unknown => parsed(bytesOf(body));
 
 /**
- * The same, for JSON that others get as it was parsed: values that JavaScript read differently are faults. Of at most
- * `mostElements` elements of a list they are returned, by the element's path; for their callers alone.
+ * The same, for JSON that is passed on after parsing: values that JavaScript would change are faults. Those in up to `mostElements`
+ * elements of a list are returned by the element's path, for those elements' callers only.
  * @throws {Problem} 422 for any other.
  */
 export function exactJsonOf(

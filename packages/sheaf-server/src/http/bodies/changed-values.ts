@@ -4,10 +4,10 @@ import { withoutStack } from "../../problems/without-stack.ts";
 import { afterSpace, colon, endOfString, isDigit } from "./json-bounds.ts";
 
 /**
- * The faults of valid JSON that JavaScript would change: integers that no double holds, numbers that become Infinity, and
- * texts with half of a surrogate pair, which UTF-8 has no bytes for. By element of a list that is a field of the whole
- * (`inputs[3]`, where the value is `inputs[3].id`), the first fault of each. `json` is the parsed value; `root` is its path.
- * @throws {Problem} the first fault of all, where one is in no such element, or where more than `mostElements` have one.
+ * Finds values of valid JSON that JavaScript would change: integers beyond a double's precision, numbers that become Infinity, and
+ * texts with a lone surrogate, which UTF-8 cannot encode. Returns the first fault of each element of a top-level list (`inputs[3]`
+ * for the value `inputs[3].id`). `json` is the parsed value; `root` is its path.
+ * @throws {Problem} the first fault, if one is outside such elements or more than `mostElements` have one.
  */
 export function changedValues(
   bytes: Buffer,
@@ -20,7 +20,7 @@ export function changedValues(
 
 const none: ReadonlyMap<string, Problem> = new Map();
 
-/** Whether a value looks like one that JSON.parse has changed. Some of these are as they were sent, such as 1e300. */
+/** Whether JSON.parse may have changed a value. Some such values, like 1e300, are unchanged. */
 function mayBeChanged(value: unknown): boolean {
   if (typeof value === "number") return value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER;
   if (typeof value === "string") return !value.isWellFormed();
@@ -28,7 +28,7 @@ function mayBeChanged(value: unknown): boolean {
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const element: unknown = value[i];
-      // Without a call for each: most long arrays hold numbers.
+      // Inlined, because most long arrays hold numbers.
       if (typeof element === "number" && element <= Number.MAX_SAFE_INTEGER && element >= Number.MIN_SAFE_INTEGER)
         continue;
       if (mayBeChanged(element)) return true;
@@ -49,7 +49,7 @@ class Walk {
   readonly #root: string;
   readonly #mostElements: number;
   readonly #places: Place[] = [];
-  /** Whether the element of the list has a fault already: its other values are not looked at. */
+  /** Whether the current element has a fault already, so that its other values are skipped. */
   #isKnown = false;
 
   constructor(bytes: Buffer, root: string, mostElements: number) {
@@ -111,7 +111,7 @@ class Walk {
     const number = Number(literal);
     const got = literal.length > longestShown ? `${literal.slice(0, longestShown)}…` : literal;
     if (!Number.isFinite(number)) this.#add(`must be a finite number, got ${got}.`);
-    // A float of JavaScript or Python is an integer too from 2^53 on: its own text stays as it is.
+    // Floats from 2^53 on are written as integers by JavaScript and Python; parsing does not change those.
     else if (/^-?\d{16,}$/.test(literal) && String(number) !== literal)
       this.#add(`must be an integer that a 64-bit float holds (up to 2^53), got ${got}; send it as a text.`);
     return end - 1;
@@ -128,7 +128,7 @@ class Walk {
     );
     if (element === undefined || this.changed.size >= this.#mostElements)
       throw this.changed.values().next().value ?? problem;
-    // A field that comes twice: the first fault stays.
+    // If a field comes twice, the first fault counts.
     if (!this.changed.has(element)) this.changed.set(element, problem);
     this.#isKnown = true;
   }

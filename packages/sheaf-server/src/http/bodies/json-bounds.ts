@@ -2,8 +2,8 @@ import { Problem } from "../../problems/problem.ts";
 import { costs } from "../../shared/costs.ts";
 
 /**
- * Whether a body may be over the bounds. Most bodies have few arrays, objects and keys: the native search shows that in a
- * hundredth of the time that parsing takes. `false` says that no bound is exceeded, if the body is JSON.
+ * Whether a body may exceed the bounds. Most bodies have few arrays, objects and keys, which a native search shows in a hundredth of
+ * the time that parsing takes. `false` means that no bound is exceeded, provided that the body is JSON.
  */
 export function mayExceed(bytes: Buffer): boolean {
   const most = Math.min(costs.jsonDepth, costs.jsonArrays);
@@ -18,7 +18,7 @@ export function mayExceed(bytes: Buffer): boolean {
 
 /** Bytes of `"":0,`. */
 const shortestKey = 5;
-/** To find more of them costs more than to scan the body. */
+/** Finding more of them costs more than scanning the body. */
 const fewKeys = 500;
 
 function countUpTo(most: number, byte: number, bytes: Buffer): number {
@@ -46,8 +46,8 @@ interface Counts {
 }
 
 /**
- * The counts with those of `bytes`. A function of its own that ends with its loop: V8 compiles a long loop before the code
- * after it has run once, and would throw that code away at the end of each of the first scans.
+ * Adds the counts of `bytes`. The function ends with its loop on purpose: V8 compiles a long loop before the code after it has ever
+ * run, and would discard that compilation after each of the first scans.
  */
 function countsWith(before: Counts, bytes: Buffer, path: string): Counts {
   const { jsonKeys, jsonArrays, jsonDepth } = costs;
@@ -72,8 +72,8 @@ function countsWith(before: Counts, bytes: Buffer, path: string): Counts {
 }
 
 /**
- * The place behind the numbers at byte `from` of the words, or behind that byte. Four bytes at once: an array of floats is
- * scanned in a twentieth of the time that parsing it takes.
+ * The offset after the numbers that begin at byte `from`, or after that byte. It reads four bytes at once, so scanning an array of
+ * floats takes a twentieth of the time of parsing it.
  */
 function afterNumbers(words: Int32Array, from: number): number {
   let word = from >> 2;

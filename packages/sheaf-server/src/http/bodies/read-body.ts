@@ -9,8 +9,8 @@ export type ReadBody = (request: FastifyRequest, payload: NodeJS.ReadableStream,
 type Join = (pieces: readonly Buffer[], length: number, request: FastifyRequest) => Buffer;
 
 /**
- * Reads bodies into one buffer each, up to the app's bodyLimit. Fastify's own reader copies every body, also the one piece
- * that most consist of.
+ * Reads each body into one buffer, up to the app's bodyLimit. Fastify's own reader copies every body, even if it came in one piece,
+ * as most do.
  */
 export function bodyReader(app: FastifyInstance, join: Join = joined): ReadBody {
   const { bodyLimit = Infinity } = app.initialConfig;
@@ -42,7 +42,10 @@ export function bodyReader(app: FastifyInstance, join: Join = joined): ReadBody 
   };
 }
 
-/** Pieces of at least this many bytes are kept as they come; an object for each smaller one would weigh more than its bytes. */
+/**
+ * Pieces of at least this many bytes are kept as they are; smaller ones are copied together, because an object for each would
+ * outweigh its bytes.
+ */
 const wholeBytes = 4096;
 
 const tinyPieces = (): Problem =>
@@ -57,7 +60,7 @@ class Pieces {
   #used = 0;
   #count = 0;
 
-  /** Whether `received` bytes came in so many pieces that their number costs more than their bytes. */
+  /** Whether `received` bytes came in so many pieces that the pieces cost more than the bytes. */
   areTiny(received: number): boolean {
     return ++this.#count > costs.freePieces && received < costs.meanPieceBytes * this.#count;
   }
@@ -88,7 +91,7 @@ class Pieces {
   }
 }
 
-/** A single piece as it is, where its memory is its own: a kept part of a body must not keep more than that. */
+/** Returns a single piece as it is if it owns its memory: keeping part of a body must not keep a shared pool alive. */
 export function joined(pieces: readonly Buffer[], length: number): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && first!.buffer.byteLength === length) return first!;

@@ -4,16 +4,16 @@ import { holdRequests } from "./hold-requests.ts";
 import type { InFlightReplies } from "./in-flight-replies.ts";
 import { leaveConnections } from "./leave-connections.ts";
 
-/** How long the last replies may take to leave once every result is there. */
+/** How long the last replies may take to be sent once every result is there. */
 const lastRepliesMs = 2000;
 
 /**
- * Ends an app whose work is done: requests that are on their way to it are still answered, then every connection goes.
- * It waits `graceMs` at most for clients that send no more.
+ * Closes an app whose work is done: requests already on their way are still answered, then every connection is closed. Waits at most
+ * `graceMs` for clients that have stopped sending.
  */
 export async function closeApp(app: FastifyInstance, replies: InFlightReplies, graceMs: number): Promise<void> {
   if (app.server.listening) {
-    // A client with an answer would open its next connection. While all of them wait, the accept queue gets empty.
+    // An answered client would open its next connection; while all clients wait, the accept queue runs empty.
     const answerHeld = holdRequests(app.server);
     await drainAcceptQueue(app.server, graceMs);
     const left = leaveConnections(app.server, graceMs);

@@ -12,9 +12,9 @@ interface Line {
 }
 
 /**
- * Bounds what a connection may ask for ahead. HTTP/1.1 lets a client send thousands of requests in one packet, and Node
- * begins all of them in one turn of the event loop. Here few are in progress, none begins while a finished reply has
- * not left, and each begins in a turn of its own. Call it once, after the hook that counts requests.
+ * Bounds pipelining. HTTP/1.1 lets a client send thousands of requests in one packet, and Node starts all of them in one turn of the
+ * event loop. Here only a few per connection are in progress, none starts before a finished reply has been sent, and each starts in
+ * its own turn. Call it once, after the hook that counts requests.
  */
 export function takeTurns(app: FastifyInstance): void {
   const lines = new WeakMap<Socket, Line>();
@@ -44,7 +44,7 @@ export function takeTurns(app: FastifyInstance): void {
     lines.set(socket, line);
     socket.once("close", () => {
       waitingInAll -= line.waiting.splice(0).length;
-      // Node tells only the reply at the head of the line that its connection is gone.
+      // Node reports a lost connection only to the first reply in line.
       for (const reply of line.replies.splice(0)) if (reply.socket === null) reply.emit("close");
     });
     return line;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 
-/** Keeps new requests from the server's listeners. @returns hands those over, and later ones as before. */
+/** Holds new requests back from the server's listeners. @returns a function that releases them and stops holding. */
 export function holdRequests(server: Server): () => void {
   const listeners = server.listeners("request") as RequestListener[];
   const held: [IncomingMessage, ServerResponse][] = [];

@@ -2,21 +2,20 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { within } from "sheaf/internal";
 
-/** How often slow readers are looked for, at most. */
+/** Longest time between two looks for slow readers. */
 const longestLookMs = 5000;
 
 interface OpenReply {
   readonly reply: ServerResponse;
-  /** Where it stands in the list of open ones. */
+  /** Its index in the list of open replies. */
   place: number;
   handedOverAtMs: number | undefined;
 }
 
-/** The replies to requests that came in, until they are sent whole or their client hangs up. Made before any route. */
+/** Replies that have not been sent completely and whose client has not hung up. Create it before any route. */
 export class InFlightReplies {
-  // A list and not a Set: a Set that requests enter and leave all the time hands its old tables to V8's old generation,
-  // and with them the requests that were open then. Two thirds of a request's garbage there came from that, and the
-  // pauses to collect it.
+  // Not a Set: when entries come and go, its old tables reach V8's old generation and take the then open requests with them. Two
+  // thirds of a request's garbage there, and the pauses to collect it, came from that.
   readonly #open: OpenReply[] = [];
   #whenNone: (() => void) | undefined;
 
@@ -29,21 +28,21 @@ export class InFlightReplies {
     });
   }
 
-  /** Resolves when none is open, after `timeoutMs` at the latest. */
+  /** Resolves when no reply is open, after `timeoutMs` at the latest. */
   async left(timeoutMs: number): Promise<void> {
     if (this.#open.length === 0) return;
     await within(new Promise<void>((resolve) => (this.#whenNone = resolve)), timeoutMs);
   }
 
   /**
-   * Cuts replies that were handed over whole and are not read within `timeoutMs`: byte by byte a client could hold one for
-   * as long as it likes. Streams are handed over as they are read, and may last. Until the app closes.
+   * Cuts off replies that are complete but not read within `timeoutMs`: reading byte by byte, a client could hold one forever.
+   * Streams are produced as they are read and may last. Runs until the app closes.
    */
   cutAfter(timeoutMs: number, app: FastifyInstance): void {
     const look = (): void => {
       const nowMs = performance.now();
       for (const open of this.#open) {
-        // One that is pipelined behind another has no socket yet.
+        // A reply that is pipelined behind another has no socket yet.
         if (!open.reply.writableEnded || open.reply.socket === null) continue;
         open.handedOverAtMs ??= nowMs;
         if (nowMs - open.handedOverAtMs >= timeoutMs) open.reply.destroy();

@@ -3,7 +3,7 @@ import { within } from "sheaf/internal";
 
 interface QuietOptions {
   readonly quietMs: number;
-  /** A bound for clients that never pause. */
+  /** Bounds the wait if clients never pause. */
   readonly longestMs: number;
   /** Ends the wait early. */
   readonly done?: Promise<void> | undefined;
@@ -20,7 +20,7 @@ export async function untilQuiet(server: Server, { quietMs, longestMs, done }: Q
   for (let leftMs = longestMs; leftMs > 0 && !isDone && arrivals !== before; leftMs -= quietMs) {
     before = arrivals;
     await within(orDone, Math.min(quietMs, leftMs));
-    // Timers come before sockets: a process that was stopped meanwhile has not read its arrivals yet.
+    // Timers run before sockets are read: after a stop of the process, arrivals are still unread here.
     await new Promise((resolve) => setImmediate(resolve));
   }
   server.off("connection", count).off("request", count);

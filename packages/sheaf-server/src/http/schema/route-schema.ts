@@ -1,7 +1,7 @@
 import type { ErrorForm } from "../../problems/error-forms.ts";
 import { Type, type Schema } from "./json-schema.ts";
 
-/** A route as OpenAPI shows it. The rows of a body check it, with better messages than a schema gives. */
+/** A route as OpenAPI shows it. Bodies are checked by their fields instead, with better messages. */
 export interface RouteSchema {
   readonly summary: string;
   readonly description?: string;
@@ -18,7 +18,7 @@ export interface RouteSchema {
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route's schema, where it depends on the models: their inputs may be known only once they have loaded. */
+    /** Set if the schema depends on the models, whose inputs may be known only once they have loaded. */
     describe?: () => RouteSchema;
   }
 }
@@ -99,8 +99,8 @@ export const errorResponses = (form: ErrorForm): Readonly<Record<number, unknown
 
 export const problemResponses: Readonly<Record<number, unknown>> = errorResponses("problem");
 
-/** Of every route that needs a key, where the server has one. */
+/** For every route that needs a key. */
 export const unauthorized = (form: ErrorForm): object => errorResponse("The key is missing or wrong.", form);
 
-/** Of every route for operators. */
+/** For every route for operators. */
 export const forbidden = (form: ErrorForm): object => errorResponse("The key is not that of an operator.", form);
