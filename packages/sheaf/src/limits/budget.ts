@@ -1,9 +1,9 @@
 import type { Flow } from "../core/dispatch/bulk-share.ts";
 import type { ToldLimit } from "./told-limits.ts";
 
-/** Services whose bucket holds less than a minute's limit hold about ten seconds of it. */
+/** A service whose bucket is smaller than a minute's limit holds about ten seconds of it. */
 const burstMs = 10_000;
-/** A limit per minute is whole again after a minute; one that takes longer is a limit per hour or per day. */
+/** A limit per minute resets within a minute; one that takes longer is per hour or per day. */
 const longestMinuteMs = 70_000;
 const minuteMs = 60_000;
 /** What a service tells holds until its bucket is whole again, within these bounds. Then it is believed less and less: one that
@@ -11,14 +11,14 @@ const minuteMs = 60_000;
 const toldMs = { least: 30_000, most: 120_000 };
 const doublingMs = 5000;
 const doublings = 10;
-/** Whoever waits for a limit asks again after so long, since what is believed of it changes. */
+/** How long to wait before asking again, since the estimate of the limit changes. */
 const lookAgainMs = 5000;
-/** Of a burst, at the start, where nobody said that the service's bucket is full. */
+/** Share of a burst that is sent at the start, while nothing says that the service's bucket is full. */
 const startRate = 0.25;
 
 /**
- * The belief about one limit of a service (its runs, items or weight), and how much of it is left. The rest that the service
- * tells replaces the estimate. Of a given limit of a minute or less only what flows in within ten seconds goes at once.
+ * The estimate of one limit of a service (runs, items or weight) and of what is left of it. What the service reports replaces the
+ * estimate. Of a given limit of a minute or less, only ten seconds' worth goes at once.
  */
 export class Budget {
   /** This process's part of the limit, > 0 and <= 1. */
@@ -28,18 +28,18 @@ export class Budget {
   #toldPerMs: number | undefined;
   #toldHolds = Infinity;
   #toldLimit: number | undefined;
-  /** Up to then it is believed. */
+  /** Until when the reported limit counts. */
   #toldUntilMs = -Infinity;
   #doublings = 0;
   #level: number;
-  /** Of the batch that waits. */
+  /** The amount that the waiting batch needs. */
   #asked = 0;
   #filledAtMs: number = -Infinity;
 
   constructor(given: readonly { readonly most: number; readonly perMs: number }[]) {
     const short = given.filter(({ perMs }) => perMs <= minuteMs);
     this.#givenPerMs = Math.min(...short.map(({ most, perMs }) => most / perMs));
-    // At least one run: else none would ever be paid for.
+    // At least one run, or none could ever start.
     this.#givenHolds = Math.min(
       ...short.map(({ most, perMs }) => Math.max(1, (most * Math.min(perMs, burstMs)) / perMs)),
     );
@@ -50,17 +50,17 @@ export class Budget {
     return this.#toldPerMs !== undefined;
   }
 
-  /** The limit believed, in a minute; Infinity where nothing is known. `pace` bounds it, in units a millisecond. */
+  /** The estimated limit per minute; Infinity if unknown. `pace` bounds it, in units per millisecond. */
   perMinute(pace: number): number {
     return Math.min(this.#wholePerMs, pace) * minuteMs;
   }
 
-  /** For how many milliseconds `used` is the whole limit; 0 where none is known. */
+  /** How many milliseconds of the whole limit `used` amounts to; 0 if no limit is known. */
   usedMs(used: number): number {
     return used / this.#wholePerMs;
   }
 
-  /** What flows in, and the most that can be left at once; undefined where nothing is known. */
+  /** The inflow, and the most that can be left at once; undefined if no limit is known. */
   flow(pace: number): Flow | undefined {
     const perMs = this.#ratePerMs(pace);
     return perMs === Infinity ? undefined : { perMs, holds: this.#most(pace) };
@@ -83,14 +83,14 @@ export class Budget {
     return Math.min(bound, Math.max(1, pace * burstMs));
   }
 
-  /** When to ask again; at the latest when `amount` is there, after `ahead` that others are to have first. */
+  /** When to ask again: at the latest when `amount` is available, after the amount `ahead` that others get first. */
   readyAtMs(nowMs: number, amount: number, ahead: number, pace: number): number {
     this.#asked = amount;
     this.#refill(nowMs, pace);
     const ratePerMs = this.#ratePerMs(pace);
     if (ratePerMs === Infinity) return nowMs;
     const missing = Math.min(this.holds(pace), amount) + ahead - this.#level;
-    // A millionth is a rounding error, and waiting for it would set a timer of 0 ms.
+    // A millionth is a rounding error; waiting for it would set a timer of 0 ms.
     return missing <= 1e-6 ? nowMs : nowMs + Math.min(lookAgainMs, missing / ratePerMs);
   }
 
@@ -99,13 +99,13 @@ export class Budget {
     this.#level = Math.min(this.#most(pace), this.#level - amount);
   }
 
-  /** The service refused: so much is there at that moment, if it is right about it. */
+  /** Records a refusal: at `atMs` the service has `amount`, according to its own words. */
   refused(nowMs: number, amount: number, atMs: number, pace: number): void {
     this.#refill(nowMs, pace);
     if (this.#ratePerMs(pace) < Infinity) this.#level = Math.min(this.holds(pace), amount) - this.#ratePerMs(pace) * (atMs - nowMs); // prettier-ignore
   }
 
-  /** The service tells its limit with a reply, while requests for `inFlight` are under way that it may have counted or not. */
+  /** Records the limit in a reply. The service may or may not have counted the amount `inFlight` yet. */
   told({ limit, remaining, resetMs }: ToldLimit, nowMs: number, inFlight: number, pace: number): void {
     if (remaining === undefined) return;
     this.#refill(nowMs, pace);
@@ -117,12 +117,12 @@ export class Budget {
     const isLong = resetMs !== undefined && resetMs > longestMinuteMs && taken > 0;
     this.#toldLimit = most;
     this.#toldPerMs = isLong ? taken / resetMs : most / minuteMs;
-    // A bucket that is full after so long holds that much.
+    // What flows in until the reset, plus what is left, is what the bucket holds.
     const holds = resetMs === undefined ? most : Math.min(most, remaining + resetMs * this.#toldPerMs);
     const isLess = holds < this.#toldHolds && this.#toldHolds <= most;
     this.#toldHolds = Math.max(1, isLess ? this.#toldHolds + 0.2 * (holds - this.#toldHolds) : holds);
     const left = this.share * Math.min(remaining, most) - inFlight;
-    // A caller who gives a smaller limit than the service's wants less than is left.
+    // A stated limit below the service's allows less than the service reports as left.
     this.#level = this.#givenPerMs < this.#toldPerMs ? Math.min(this.#level, left) : left;
   }
 
@@ -130,7 +130,7 @@ export class Budget {
     return Math.min(this.#givenPerMs, this.#toldPerMs ?? Infinity);
   }
 
-  /** A pace was measured by this process alone, and is its own. */
+  /** A pace is not divided by `share`: this process alone has measured it. */
   #ratePerMs(pace: number): number {
     return Math.min(this.share * this.#wholePerMs, pace);
   }
@@ -141,7 +141,7 @@ export class Budget {
     return this.share === 1 ? holds : Math.max(this.share * holds, Math.min(holds, this.#asked));
   }
 
-  /** Nothing was told for long. */
+  /** Raises the limit step by step if nothing was reported for long. */
   #doubt(nowMs: number): void {
     while (this.isTold && nowMs >= this.#toldUntilMs) {
       this.#toldUntilMs += doublingMs;
@@ -161,7 +161,7 @@ export class Budget {
     this.#filledAtMs = Math.max(this.#filledAtMs, nowMs);
     const ratePerMs = this.#ratePerMs(pace);
     if (elapsedMs <= 0 || ratePerMs === Infinity) return;
-    // The service may have told more than is believed to fit.
+    // The service may have reported more than the estimated size of its bucket.
     this.#level = Math.max(this.#level, Math.min(this.#most(pace), this.#level + ratePerMs * elapsedMs));
   }
 }

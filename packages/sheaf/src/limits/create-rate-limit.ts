@@ -35,12 +35,10 @@ const checks = {
 } satisfies Record<keyof RateLimitOptions, Check>;
 
 /**
- * A limit for one key and one model, which several batchers share as their `rateLimit`, by turns in weight. Adapters of APIs
- * learn it from replies; `limits` are upper bounds. With `shares`, processes divide it by their demand.
+ * A limit for one key and one model that several batchers share as their `rateLimit`, taking turns by weight. Adapters for APIs learn
+ * it from replies; `limits` are upper bounds. With `shares`, processes divide it by demand.
  * @throws {TypeError | RangeError} for a wrong option.
- * @example
- * const limit = createRateLimit();
- * openaiEmbeddings(client, { model: "text-embedding-3-small", rateLimit: limit });
+ * @example const limit = createRateLimit(); openaiEmbeddings(client, { model: "text-embedding-3-small", rateLimit: limit });
  */
 export function createRateLimit(options: RateLimitOptions = {}): SharedRateLimit {
   checkOptions(options, checks);

@@ -1,17 +1,17 @@
-/** What a process could use, as parts of the limit, 0 to 1. */
+/** What a process could use, as shares of the limit, 0 to 1. */
 export interface RateDemand {
   readonly live: number;
-  /** Has what live calls leave, of any process, and at least a twentieth. */
+  /** Gets what live calls of all processes leave, and at least a twentieth. */
   readonly bulk: number;
 }
 
-/** Of the limit, for the bulk of all processes together, however much live calls need. */
+/** Share of the limit for the bulk of all processes together, however much live calls need. */
 const bulkFloor = 0.05;
 
 /**
- * One process's share of a limit that several divide, by max-min fairness ("Data Networks", Bertsekas and Gallager, 1992,
- * section 6.5.2): a process that needs less than an even part gets that, and the others divide the rest evenly. Bulk divides what live
- * calls leave. If all needs together are less than the limit, the remainder is divided evenly.
+ * One process's share of a limit, by max-min fairness ("Data Networks", Bertsekas and Gallager, 1992, section 6.5.2): a process that
+ * needs less than an even share gets what it needs, and the others divide the rest evenly. Bulk divides what live calls leave. If all
+ * needs together are below the limit, the remainder is divided evenly.
  */
 export function fairShare(own: RateDemand, others: readonly RateDemand[]): number {
   const all = [own, ...others];

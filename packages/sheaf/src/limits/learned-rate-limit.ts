@@ -9,24 +9,24 @@ import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
 import { Sharers, type Sharer } from "./sharers.ts";
 
-/** A pause where a refusal names none: doubled each time, and at least until the refused weight has flowed in. */
+/** The pause if a refusal names none. It doubles each time, and lasts at least until the refused weight has flowed in. */
 const shortestPauseMs = 250;
 const longestPauseMs = 8000;
 const longestFlowMs = 15_000;
-/** Refusals without a success between them after which a request is taken to be more than the service's bucket holds. */
+/** Consecutive refusals after which a request counts as larger than the service's bucket. */
 const refusalsForSize = 3;
-/** The same where the service tells the rest of its limit. */
+/** The same if the service reports what is left of its limit. */
 const toldRefusalsForSize = 8;
-/** Where it does, refusals after which others must be using the same key: their part is found by the pace. */
+/** If it does, refusals after which others must be using the same key; the pace then finds their part. */
 const refusalsForOthers = 2;
-/** A request that fills the service's bucket may be refused for an error of the estimate. */
+/** A request that fills the service's bucket may be refused because of an estimation error. */
 const bucketShare = 0.9;
-/** A refusal shows that too little was kept in hand. */
+/** A refusal shows that the reserve was too small. */
 const excessOfRefusal = 0.1;
 const mostExcess = 0.5;
-/** Successes after which such a bound is doubled. */
+/** Successes after which the bound on a request is doubled. */
 const successesForSize = 50;
-/** Limits are counted by the minute: what live calls will need of one is too. */
+/** Limits count by the minute, and so does the need of live calls. */
 const minuteMs = 60_000;
 
 /** One request to the service, from its start. */
@@ -38,10 +38,10 @@ export interface SentRequest {
 
 const noAmounts: Amounts = { runs: 0, items: 0, weight: 0 };
 
-/** The limit of one key and model, which batchers share: given limits, and lessons from the service's replies. */
+/** The limit of one key and model that batchers share: the given limits, and what the service's replies teach. */
 export class LearnedRateLimit implements SharedRateLimit {
   readonly sizes: RequestSizes = new RequestSizes();
-  /** Requests that the service took. */
+  /** Requests that the service accepted. */
   passes = 0;
   readonly #given: RateLimiter;
   readonly #budgets: Readonly<Record<Kind, Budget>>;
@@ -57,7 +57,7 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly #processShare: ProcessShare | undefined;
   /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
-  /** By what share true weights exceed their estimates, seldom more: so much is kept in hand. */
+  /** The reserve: true weights seldom exceed their estimates by more than this share. */
   #excess = 0;
   #numbers = 0;
   #lastTold = 0;
@@ -65,9 +65,9 @@ export class LearnedRateLimit implements SharedRateLimit {
   #refusedInARow = 0;
   #refusedAtMs = -Infinity;
   #acceptedSince = 0;
-  /** Of recent requests: batches are filled by weight. */
+  /** Tokens per byte of recent requests, for batches that are filled by weight. */
   #tokensPerByte = 0.25;
-  /** Bound on a request where the service's bucket seems to hold less. */
+  /** Bound on a request, if the service's bucket seems to hold less. */
   #maxWeight: number = Infinity;
 
   /** With `shares`, processes divide it. */
@@ -158,17 +158,17 @@ export class LearnedRateLimit implements SharedRateLimit {
     return { runs: 1, items, weight: weight * (1 + this.#excess) };
   }
 
-  /** After what others are to have first. */
+  /** What is left after the amounts that others get first. */
   #left(kind: Kind, nowMs: number, ahead: Amounts): Left {
     const pace = this.#paceOf(kind, nowMs);
     return {
       leftAtMs: (amount) => this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], pace),
-      // A budget is filled all the time.
+      // A budget fills continuously.
       neededFor: () => 0,
     };
   }
 
-  /** Undefined where no limit of this kind is known. */
+  /** Undefined if no limit of this kind is known. */
   #flow(kind: Kind, nowMs: number): Flow | undefined {
     return this.#budgets[kind].flow(this.#paceOf(kind, nowMs));
   }
@@ -203,7 +203,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.#given.pausedMsSince(atMs);
   }
 
-  /** From when on a part of a batch may go, which a batcher has taken out of the queue: before those that wait. */
+  /** When a part of a batch that has already left the queue may go: before items that still wait. */
   partReadyAtMs(nowMs: number, items: number, weight: number): number {
     return this.#readyAtMs(nowMs, items, weight, noAmounts, false);
   }
@@ -215,7 +215,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     return request;
   }
 
-  /** The service took a request; `tokens` as it counted them. */
+  /** Records that the service accepted a request; `tokens` is its own count. */
   accepted(request: SentRequest, nowMs: number, tokens: number | undefined, told: ToldLimits | undefined): void {
     this.#sent.delete(request);
     this.passes++;
@@ -234,20 +234,17 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#learn(request, nowMs, told);
   }
 
-  /** A request ended in another way. */
+  /** Records any other end of a request. */
   ended(request: SentRequest, nowMs: number, told?: ToldLimits): void {
     this.#sent.delete(request);
     this.#learn(request, nowMs, told);
   }
 
-  /**
-   * The service refused a request for its rate.
-   * @returns for how many milliseconds to send nothing.
-   */
+  /** Records that the service refused a request for its rate. @returns the pause in milliseconds. */
   refused(request: SentRequest, nowMs: number, told: ToldLimits | undefined, retryAfterMs: number | undefined): number {
     this.#sent.delete(request);
     this.#refusals++;
-    // Requests that were under way when the first of them was refused are refused for the same reason.
+    // Requests that were in flight at an earlier refusal are refused for the same reason and do not count.
     if (request.sentAtMs > this.#refusedAtMs) {
       this.#refusedInARow++;
       this.#refusedAtMs = nowMs;
@@ -258,7 +255,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     if (told === undefined) this.#given.refused(nowMs);
     this.#learn(request, nowMs, told);
     if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize)) {
-      // A single text that is refused as well shows that it is not the size.
+      // If a single text is refused too, the size is not the reason.
       const isOther = request.size.items === 1 || this.#pace.isHelpless;
       this.#maxWeight = isOther ? Infinity : Math.min(this.#maxWeight, request.size.tokens / 2);
       this.#acceptedSince = 0;
@@ -267,7 +264,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     const flowsInMs = pace < Infinity ? Math.min(longestFlowMs, request.size.tokens / pace) : 0;
     const doubledMs = (ms: number): number => Math.min(longestPauseMs, ms * 2 ** Math.min(10, this.#refusedInARow - 1));
     const namedMs = retryAfterMs ?? Math.max(flowsInMs, doubledMs(flowsInMs > 0 ? shortestPauseMs : 1000));
-    // A service that names short waits and refuses all the same is asked less and less often.
+    // A service that names short waits and still refuses is asked less and less often.
     const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, doubledMs(shortestPauseMs / 4)) : namedMs;
     if (!isTold) this.#budgets.weight.refused(nowMs, request.size.tokens, nowMs + pauseMs, pace);
     return pauseMs;
@@ -294,13 +291,13 @@ export class LearnedRateLimit implements SharedRateLimit {
     for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
   }
 
-  /** 429 alone says nothing of the unit: the pace is one of accepted weight. */
+  /** A 429 does not say which limit was hit; the pace is measured in accepted weight. */
   #paceOf(kind: Kind, nowMs: number): number {
     return kind === "weight" ? this.#pace.at(nowMs) : Infinity;
   }
 
   #learn(request: SentRequest, nowMs: number, told: ToldLimits | undefined): void {
-    // An earlier reply that comes late says less than the last one did.
+    // A late reply to an earlier request is outdated.
     if (told === undefined || request.number < this.#lastTold) return;
     this.#lastTold = request.number;
     let runs = 0;

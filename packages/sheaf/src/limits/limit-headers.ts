@@ -2,8 +2,8 @@ import type { RateLimitFigures, RateLimitStats } from "../core/contract/rate-lim
 import { spanOf } from "./told-limits.ts";
 
 /**
- * The room that is left, as `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, which is how OpenAI's API tells it
- * (developers.openai.com/api/docs/guides/rate-limits); for a gateway's replies. Nothing about a limit that is not known.
+ * The remaining limit in OpenAI's headers, `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`
+ * (developers.openai.com/api/docs/guides/rate-limits), for a gateway's replies. Unknown limits are left out.
  */
 export function rateLimitHeaders({ runs, weight }: Pick<RateLimitStats, "runs" | "weight">): Record<string, string> {
   return { ...headersOf("requests", runs), ...headersOf("tokens", weight) };

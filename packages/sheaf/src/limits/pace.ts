@@ -1,29 +1,35 @@
-/** Refusals that a measurement rests on: one alone is wrong by up to the weight of the request that was refused. */
+/** Number of refusals in a measurement: a single one is off by up to the weight of the refused request. */
 const kept = 4;
-/** Once measured it grows with the square of the time. */
+/** Once measured, the pace grows with the square of the time. */
 const growingMs = 30_000;
-/** After so long without a refusal it doubles again and again: the limit has been widened. */
+/** After this time without a refusal the limit must have been raised, and the pace doubles repeatedly. */
 const steadyMs = 30_000;
 const widenedMs = 15_000;
 /**
- * As many times the requests that usually pass between two refusals show that these had another reason than the pace: it doubles
- * with each further time. A measurement follows if that was wrong.
+ * If this many times the usual number of requests pass between two refusals, the refusals had another reason than the pace, which
+ * then doubles, once for each further time. If that was wrong, the next measurement corrects it.
  */
 const unusual = 1;
-/** Of the last eight or so requests: where more were refused although the pace was kept, it is no pace that the service keeps to. */
+/**
+ * If more than this share of the last eight or so requests were refused although the pace was kept, the service does not limit the
+ * pace.
+ */
 const helpless = 0.75;
 const helped = 0.3;
 const refusedStep = 1 / 8;
-/** Of the pace measured: just below it, so that an error of the measurement does not lead to a refusal at once. */
+/** Requests stay just below the measured pace, so that an error of measurement does not cause a refusal at once. */
 const caution = 0.95;
-/** A measurement this much below the former ones shows a tightened limit, this much above a widened one: these no longer count. */
+/**
+ * A measurement this much below the earlier ones shows a lowered limit, this much above a raised one; earlier ones then no longer
+ * count.
+ */
 const tightened = 0.6;
 const widened = 1.4;
 
 /**
- * The pace, in weight a millisecond, that a service allows which says nothing but 429. Where a request is refused its bucket
- * is empty: between two refusals it has taken all that flowed in. Without refusals the pace grows, slowly at first, so that a
- * wider limit is found.
+ * The pace, in weight per millisecond, of a service that reports nothing but 429. At a refusal the service's bucket is empty, so
+ * between two refusals it has accepted exactly what flowed in. Without refusals the pace grows, slowly at first, to find a raised
+ * limit.
  */
 export class Pace {
   #perMs: number = Infinity;
@@ -32,11 +38,11 @@ export class Pace {
   #accepted = 0;
   #passes = 0;
   #refusedRate = 0;
-  /** The service refuses for another reason, so that to go slower is of no help. */
+  /** The service refuses for another reason, so going slower does not help. */
   isHelpless = false;
   readonly #spans: { readonly accepted: number; readonly passes: number; readonly ms: number }[] = [];
 
-  /** Infinity before the second refusal: the first says when the bucket is empty, not how fast it is filled. */
+  /** Infinity before the second refusal: the first says when the bucket is empty, not how fast it fills. */
   at(nowMs: number): number {
     if (this.#perMs === Infinity || this.isHelpless) return Infinity;
     const keptMs = nowMs - this.#changedAtMs;
@@ -46,7 +52,7 @@ export class Pace {
     return this.#perMs * grown * doubled(Math.max(0, keptMs - steadyMs) / widenedMs + faster);
   }
 
-  /** The service says that there is plenty. */
+  /** Called when the service reports plenty. */
   forget(): void {
     this.#perMs = Infinity;
     this.#spans.length = 0;
@@ -60,7 +66,7 @@ export class Pace {
   }
 
   refused(sentAtMs: number, nowMs: number): void {
-    // Sent before the last refusal was known: the same one.
+    // Sent before the last refusal was known, so it belongs to that one.
     if (sentAtMs <= this.#changedAtMs) return;
     this.#refusedRate += refusedStep * (1 - this.#refusedRate);
     if (this.#refusedRate > helpless) {

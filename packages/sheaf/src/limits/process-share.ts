@@ -12,46 +12,46 @@ export interface RateShares {
   leave(member: string): PromiseLike<unknown>;
 }
 
-/** The part of the limit that a process has a view of. */
+/** What a process knows of its own demand. */
 export interface DemandView {
   readonly live: LaneView;
   readonly bulk: LaneView;
-  /** Of the limit, for as many live calls as came at once lately. */
+  /** Share of the limit that the largest recent burst of live calls takes. */
   readonly burst: number;
-  /** The process has requests under way, or items that wait. */
+  /** The process has requests in flight or waiting items. */
   readonly isActive: boolean;
 }
 
 interface LaneView {
-  /** Milliseconds of the whole limit that were used so far. */
+  /** Use so far, in milliseconds of the whole limit. */
   readonly usedMs: number;
   /** Items wait for the limit now. */
   readonly isWaiting: boolean;
 }
 
-/** So often a process says its demand, while it has requests or waiting items. */
+/** How often a process reports its demand while it is active. */
 const renewMs = 1000;
-/** Silence after which a process's share goes to the others: it has ended or needs nothing. */
+/** Silence after which a process's share goes to the others: it has ended or needs none. */
 const keepMs = 10_000;
-/** An answer that takes longer may never come: asked again before the others forget this process. */
+/** An answer that takes longer may never come: ask again before the others forget this process. */
 const patienceMs = keepMs / 2;
-/** The use of a few requests, where one takes seconds of the limit. */
+/** Averages over a few requests even if one takes seconds of the limit. */
 const averageMs = 10_000;
-/** More than its use, so that it can grow. */
+/** Demand exceeds use by this factor, so that use can grow. */
 const headroom = 1.25;
-/** The demand of a process whose items wait: at least this, and twice its share. */
+/** Least demand of a process whose items wait; also at least twice its share. */
 const leastWaiting = 0.25;
-/** The demand of a process with live calls is at least this. */
+/** Least demand of a process with live calls. */
 const leastLive = 1 / 40;
-/** Never nothing: a process that was idle may begin while the store is away. */
+/** Never 0: an idle process may become active while the store is down. */
 const leastShare = 0.01;
 
 /**
- * This process's share of a limit that several processes divide. Each says every second how much it could use, and takes
- * its fair part of it. While the store is away it keeps its last share.
+ * This process's share of a limit that several processes divide. Each reports every second how much it could use, and takes its fair
+ * share. While the store is down it keeps its last share.
  */
 export class ProcessShare {
-  /** All of the limit until the store has answered. */
+  /** The whole limit until the store has answered. */
   #share = 1;
   readonly #shares: RateShares;
   readonly #clock: Clock;
@@ -60,13 +60,13 @@ export class ProcessShare {
   readonly #member = [Math.random(), Math.random()].map((number) => number.toString(36).slice(2)).join("");
   readonly #warn = warnOnce();
   #renewedAtMs = -Infinity;
-  /** Recent use, as a part of the limit. */
+  /** Recent use as a share of the limit. */
   readonly #uses = { live: { usedMs: 0, rate: 0 }, bulk: { usedMs: 0, rate: 0 } };
   #isRenewing = false;
   #hasLeft = true;
   #cancelTimer: (() => void) | undefined;
 
-  /** `changed` gets a part of the limit, > 0 and <= 1. */
+  /** `changed` gets a share of the limit, > 0 and <= 1. */
   constructor(shares: RateShares, clock: Clock, view: () => DemandView, changed: (share: number) => void) {
     this.#shares = shares;
     this.#clock = clock;
@@ -74,7 +74,7 @@ export class ProcessShare {
     this.#changed = changed;
   }
 
-  /** The limit is looked at: says the demand again where the last time is long ago. */
+  /** Called when the limit is used: reports the demand again if the last report is old. */
   touch(nowMs: number): void {
     if (this.#isRenewing || nowMs < this.#renewedAtMs + renewMs) return;
     this.#isRenewing = true;
@@ -122,7 +122,7 @@ export class ProcessShare {
       this.#warn(`rate limit: cannot reach the store of shares; keeping ${percent} % of the limit: ${inWords(error)}`);
     }
     this.#isRenewing = false;
-    // No timer for an idle process: it would not end.
+    // A timer would keep an idle process from ending.
     if (this.#hasLeft || !this.#view().isActive) return;
     this.#cancelTimer?.();
     this.#cancelTimer = this.#clock.after(renewMs, () => this.touch(this.#clock.now()));
@@ -132,7 +132,7 @@ export class ProcessShare {
     try {
       await this.#shares.leave(this.#member);
     } catch {
-      // The store forgets it after keepMs.
+      // If this fails, the store forgets it after keepMs.
     }
   }
 }

@@ -8,20 +8,20 @@ export interface RequestSize {
 
 export type Dimension = keyof RequestSize;
 
-/** What a refusal's words say of the limit. */
+/** What a refusal's message says about the limit. */
 export interface NamedLimit {
   readonly dimension: Dimension;
   readonly most: number;
-  /** The tokens that the service counted in the request, where they name them. */
+  /** The service's count of the request's tokens, if the message has it. */
   readonly counted?: number | undefined;
 }
 
 const dimensions: readonly Dimension[] = ["items", "tokens", "bytes"];
-/** Counts may be wrong by so much; those of items never are. */
+/** Possible error of counts; counts of items are exact. */
 const tolerance: RequestSize = { items: 0, tokens: 0.1, bytes: 0.02 };
-/** So far below what was refused requests stay, since counts may be wrong. */
+/** Requests stay this far below a refused size, since counts may be wrong. */
 const margin: RequestSize = { items: 0, tokens: 0.02, bytes: 0.005 };
-/** The largest that passed and the smallest that was refused are as good as one. */
+/** Above this ratio, the largest size that passed and the smallest refused one count as equal. */
 const closeEnough: RequestSize = { items: 0.99, tokens: 0.97, bytes: 0.97 };
 /** Requests that must pass before a larger one is tried; twice as many after each try that was refused. */
 const firstPatience = 100;

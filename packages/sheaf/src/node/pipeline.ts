@@ -5,7 +5,7 @@ import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts"
 import { executorOf } from "../core/executors.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
-/** A batch function with positional results: a stage's output belongs to an item by its place alone. */
+/** A batch function with positional results: only its index links a stage's output to an item. */
 export type StageFunction<In, Out> = (
   items: In[],
   context: BatchContext,
@@ -43,10 +43,10 @@ const pipelineChecks: Record<keyof PipelineOptions<unknown, unknown, unknown, un
 };
 
 /**
- * Three successive stages: while one batch is in the middle, the next is prepared, the one before is finished, and the
- * batcher collects another. Batches leave in the order they came. `slots` is the number of batches that can make
- * progress at once, so that the rest keeps filling instead of queueing between stages.
- * @throws {RangeError} a wrong `maxInFlight`. A stage that returns another number of results: `RESULT_COUNT`.
+ * Three successive stages: while one batch is in the middle, the next is prepared, the previous one is finished, and the batcher
+ * collects another. Batches leave in the order in which they came. `slots` is the number of batches that can make progress at once,
+ * so that further ones keep filling instead of queueing between stages.
+ * @throws {RangeError} for a wrong `maxInFlight`. A stage that returns a wrong number of results fails its batch with `RESULT_COUNT`.
  */
 export function pipeline<In, Prepared = In, Raw = Prepared, Out = Raw>(
   options: PipelineOptions<In, Prepared, Raw, Out>,
@@ -190,7 +190,7 @@ class Stage {
     else await new Promise<void>((enter) => this.#waiting.push(enter));
     const over = batch.advance(this.#name, stage);
     try {
-      // One that never ends must not keep the stage.
+      // A run that never ends must not block the stage.
       await Promise.race([over, batch.givenUp]);
     } finally {
       const next = this.#waiting.shift();

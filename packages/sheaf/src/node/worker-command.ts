@@ -12,9 +12,9 @@ export interface CommandExecutor<In, Out> extends WorkerExecutor<In, Out> {
 }
 
 /**
- * Runs batches in worker processes of any language that speak the worker protocol, such as Python's with `sheaf_worker`,
- * whose folder is put on PYTHONPATH. The worker declares the types of items and results: texts, JSON, typed arrays of one
- * shape, or objects of those.
+ * Runs batches in worker processes of any language that speak the worker protocol, such as Python's with `sheaf_worker`, whose folder
+ * is put on PYTHONPATH. The worker declares the types of items and results: text, JSON, typed arrays of a fixed shape, or objects of
+ * these.
  *
  * Survives the same faults as `workerProcess`. A kill takes the worker's whole process group. Linux and macOS.
  * @throws {TypeError | RangeError} a wrong option. {Error} on Windows.

@@ -20,7 +20,7 @@ export function workerThread<In, Out>(url: string | URL, options?: WorkerOptions
 export function workerThread(url: string | URL, options: EncodingWorkerOptions = {}): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
   const { data, heapLimitMb, rowEncoder, wantsEncoded, maxResultBytes } = settings;
-  // Elsewhere than on Linux this would lower the priority of the whole process.
+  // On other systems this would lower the priority of the whole process.
   const niceness = process.platform === "linux" ? settings.niceness : 0;
   return new Pool({
     ...settings,

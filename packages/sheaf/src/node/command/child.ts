@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import type { Command } from "./options.ts";
 
-/** The end of the socket in the worker. Not stdin or stdout: its output must not get in between. */
+/** The worker's end of the socket. Not stdin or stdout, so that its output cannot get in between. */
 const descriptor = 3;
 /** Where sheaf_worker.py is. */
 const pythonFolder = join(dirname(createRequire(import.meta.url).resolve("sheaf/package.json")), "python");
@@ -20,9 +20,8 @@ export interface CommandChild {
 }
 
 /**
- * Starts a worker as the worker protocol says: a socket of its own, and no stdin. Not detached: a session of its own would be
- * scheduled apart from this one (autogroups of Linux), and on a busy machine each batch would wait for its turn. `index`: which
- * of the pool's instances it is, from 0.
+ * Starts a worker as the worker protocol says: with its own socket and no stdin. Not detached: Linux schedules sessions separately
+ * (autogroups), so on a busy machine each batch would wait for the session's turn. `index` numbers the pool's instances from 0.
  */
 export function startCommand({ command, args, cwd, env }: Command, index: number): CommandChild {
   const child = spawn(command, args, {
@@ -37,7 +36,7 @@ export function startCommand({ command, args, cwd, env }: Command, index: number
   };
   child.on("exit", () => {
     hasExited = true;
-    // Processes that it leaves behind end with it. Not later: its number may be another's by then.
+    // Also ends processes that it leaves behind. At once, because its pid may be reused later.
     killGroup(child.pid);
   });
   return { child, pipe: pipe as Socket | undefined, output: [stdout, stderr].filter(Boolean) as Socket[], kill };
@@ -54,7 +53,7 @@ function environmentOf(changes: Command["env"], index: number): NodeJS.ProcessEn
   };
 }
 
-/** False where the worker leads no group: it has just been started, or it does not keep to the protocol. */
+/** False if the worker leads no process group: it has just started, or violates the protocol. */
 function killGroup(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(-pid, "SIGKILL");

@@ -2,8 +2,8 @@ import { describe } from "../../shared/describe.ts";
 import { elementTypes, type TensorDtype, type TypedArrayConstructor } from "../../shared/element-types.ts";
 
 /**
- * One value of an item or a result. Without a name the value is all of it; with names the item is an object. `shape` is
- * that of one item: integers >= 1, and none for a scalar is not offered.
+ * One value of an item or a result. Without a name it is the whole item; with names the item is an object. `shape` is one item's, of
+ * integers >= 1; scalars are not supported.
  */
 export type WorkerColumn =
   | { readonly name?: string | undefined; readonly kind: "text" | "json" }
@@ -67,7 +67,7 @@ export function readDeclaration(ready: Readonly<Record<string, unknown>>): Worke
   };
 }
 
-/** In which a worker that is started again may not differ. Its sample may be made up each time. */
+/** What a restarted worker must declare again. Its sample may differ each time. */
 export const signatureOf = ({ name, inputs, outputs, embedding }: WorkerDeclaration): string =>
   JSON.stringify({ name, inputs, outputs, embedding });
 

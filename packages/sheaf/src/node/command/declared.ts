@@ -1,6 +1,6 @@
 import { readDeclaration, signatureOf, type WorkerDeclaration } from "./declaration.ts";
 
-/** The declaration of a pool's first instance. It holds for all later ones: requests are checked against it. */
+/** The declaration of a pool's first instance, which binds all later ones because requests are checked against it. */
 export class Declared {
   first: WorkerDeclaration | undefined;
 

@@ -71,13 +71,13 @@ function encodeColumn(column: WorkerColumn, values: readonly unknown[]): Uint8Ar
 function encodeTexts(texts: readonly string[]): Uint8Array[] {
   const joined = Buffer.from(texts.join(""));
   const offsets = new Uint32Array(texts.length + 1);
-  // Lengths in characters are lengths in bytes where all is ASCII.
+  // If all is ASCII, lengths in characters are lengths in bytes.
   const isAscii = joined.byteLength === texts.reduce((sum, { length }) => sum + length, 0);
   for (let i = 0; i < texts.length; i++) {
     const text = texts[i]!;
     offsets[i + 1] = offsets[i]! + (isAscii ? text.length : Buffer.byteLength(text));
   }
-  // A pair of surrogates may only meet where texts are joined.
+  // Joining texts may make a surrogate pair out of two halves.
   const blob =
     offsets[texts.length] === joined.byteLength ? joined : Buffer.concat(texts.map((text) => Buffer.from(text)));
   return [new Uint8Array(offsets.buffer), blob];

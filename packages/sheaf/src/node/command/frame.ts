@@ -8,7 +8,7 @@ import { PieceFiller, uninitialised, writePieces } from "../wire/pieces.ts";
 
 export const maxHeaderBytes: number = 16 * 2 ** 20;
 export const maxPayloadBytes: number = 2 ** 30;
-/** Of a worker's message: larger results would hold this process up for seconds. */
+/** Largest message of a worker: larger results would block this process for seconds. */
 export const maxResultBytes: number = 2 ** 28;
 
 const headBytes = 8;

@@ -4,10 +4,10 @@ import { workerError } from "./worker-error.ts";
 const longestLine = 8192;
 const tailLines = 50;
 
-/** How Python, Go, Rust and this project's own part of a worker begin the line that says why they end. */
+/** Beginnings of the lines in which Python, Go, Rust and `sheaf_worker` say why they end. */
 const lastWordsOf = /^(Fatal |panic: |thread '|sheaf_worker: |[\w.]*(Error|Exception)\b)/;
 
-/** A worker's output, line by line; and of the last lines the one that says why it ended. */
+/** A worker's output, line by line, and the line that says why it ended. */
 export class OutputLines {
   readonly #onLine: (line: string) => void;
   #tail: string[] = [];
@@ -30,14 +30,14 @@ export class OutputLines {
     stream.on("error", () => undefined);
   }
 
-  /** Its output from now on belongs to something else. */
+  /** Forgets the last lines: later output belongs to something else. */
   forget(): void {
     if (this.#tail.length > 0) this.#tail = [];
   }
 
   /** The line of the error that ended it. */
   get lastWords(): string | undefined {
-    // No other line: a model's output may hold other callers' data, and an error goes to its caller.
+    // No other line, because the error goes to a caller and a model's output may hold other callers' data.
     return this.#tail.findLast((line) => lastWordsOf.test(line));
   }
 
@@ -49,7 +49,7 @@ export class OutputLines {
     return workerError({ type, message, traceback: this.#tail.slice(start).join("\n") });
   }
 
-  /** The last line, whatever it holds: for the author of a worker. */
+  /** The last line, whatever it holds, for the worker's author. */
   get lastLine(): string | undefined {
     return this.#tail.at(-1);
   }

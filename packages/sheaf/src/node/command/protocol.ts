@@ -50,11 +50,11 @@ export class CommandProtocol {
     pipe?.on("end", () => {
       if (this.#reader.isInside && !this.#isBroken) this.#break("the end of the pipe in the middle of a message");
     });
-    // A write to a process that has just died; its end says why.
+    // A write to a process that has just died; its exit says why.
     pipe?.on("error", () => undefined);
   }
 
-  /** What to add to the reason of its end where it never sent anything. */
+  /** An addition to the reason of its end if it never sent anything. */
   get silence(): string {
     return this.#isSilent ? " before it sent anything (does it call serve()?)" : "";
   }

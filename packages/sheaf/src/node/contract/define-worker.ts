@@ -1,16 +1,15 @@
 /** The facts about a batch that `run` gets beside its items. */
 export interface RunContext {
   /**
-   * Aborts when every caller of the batch has left. A run that keeps its thread busy never sees it: only one that
-   * awaits can. Made when first read.
+   * Aborts when every caller of the batch has left. Only a run that awaits can see it, not one that keeps its thread busy. Created
+   * when first read.
    */
   readonly signal: AbortSignal;
   /** 1, or higher when the batch runs again after a crash. */
   readonly attempt: number;
   /**
-   * Gives one item of the batch its result, or an `Error`, before the run has ended; `index` is its place among the items.
-   * Only the first answer of an item counts, and none after the run. The results returned at the end may then be those of
-   * the other items alone.
+   * Gives one item of the batch its result, or an `Error`, before the run has ended; `index` is its index among the items. Only an
+   * item's first answer counts, and none after the run. The run may then return the results of the other items only.
    * @throws {RangeError} there is no item at `index`. {TypeError} the result cannot be sent.
    */
   readonly answer: (index: number, result: unknown) => void;

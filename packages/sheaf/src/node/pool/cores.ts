@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { performance, type EventLoopUtilization } from "node:perf_hooks";
 
 /**
- * The cores that this process may use. Containers and systemd units have quotas of CPU time: cgroup v2's cpu.max, "150000 100000" for one
- * and a half cores, or v1's two files. That of a parent holds too.
+ * The cores that this process may use. Containers and systemd units have CPU quotas: cgroup v2's cpu.max ("150000 100000" means one
+ * and a half cores), or v1's two files. A parent's quota applies too.
  * @param root Where `/proc` and `/sys` are.
  */
 export function ownCores(cores: number = availableParallelism(), root: string = "/"): number {
@@ -26,7 +26,7 @@ export function ownCores(cores: number = availableParallelism(), root: string = 
   return Math.min(cores, Math.max(1, Math.ceil(quota)));
 }
 
-/** Empty where there is no such file, as on other systems than Linux. */
+/** Empty if there is no such file, as on systems other than Linux. */
 function readAll(...path: readonly string[]): string {
   try {
     return readFileSync(join(...path), "utf8");
@@ -35,7 +35,7 @@ function readAll(...path: readonly string[]): string {
   }
 }
 
-/** Often enough to follow a burst; to look takes microseconds. */
+/** Often enough to follow a burst; a look takes microseconds. */
 const lookEveryMs = 50;
 /** Over about the last four looks. */
 const lookGain = 0.3;
@@ -60,9 +60,8 @@ export class ShortageGauge {
 }
 
 /**
- * None while a fifth of the cores is in use or less, nor while 1.6 of them are idle: one for the other thread of the two that
- * answer and run, the rest for the system and for neighbours. All from two fifths in use and 1.2 idle on, or where the event
- * loop is busy for nine tenths of the time.
+ * 0 while at most a fifth of the cores is in use or 1.6 are idle: one for the other of the two threads that answer and run, the rest
+ * for the system and neighbours. 1 from two fifths in use with 1.2 idle, or if the event loop is busy for nine tenths of the time.
  */
 export function shortageOf(cores: number, usedCores: number, loopBusy: number): number {
   const inUse = between(0.2, 0.4, usedCores / cores);
@@ -80,8 +79,8 @@ let usage = process.cpuUsage();
 let loop: EventLoopUtilization = performance.eventLoopUtilization();
 
 /**
- * How short of cores this process is, 0 … 1, whichever of its pools asks. By what it uses itself, not by the machine's load: a
- * container sees that of its neighbours too, and not its own quota.
+ * How short of cores this process is, 0 … 1, the same for all of its pools. Based on its own use, not on the machine's load, which in
+ * a container includes the neighbours and ignores the quota.
  */
 export function coreShortage(): number {
   const nowMs = performance.now();

@@ -20,7 +20,7 @@ export interface PoolOptions extends InstancesOptions, SupervisorOptions {
 // Batches that wait for an instance. A batcher hands over no more than it has slots; this is the bound for other
 // callers.
 const maxWaiting = 1024;
-/** How long a worker may take to end that was killed. */
+/** How long a killed worker may take to end. */
 const endsWithinMs = 5000;
 
 /** Hands batches to the instances, and settles each exactly once, whatever happens to the instance that has it. */
@@ -47,7 +47,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#started = new Promise((resolve, reject) => {
       this.#startedWith = { resolve, reject };
     });
-    // A caller that does not ask ready() learns it from the first batch.
+    // A caller that does not await ready() gets the error with the first batch.
     this.#started.catch(() => undefined);
     const clock = (this.#clock = options.clock ?? systemClock);
     this.#instances = new Instances(options, clock);
@@ -118,7 +118,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     });
   }
 
-  /** A worker that ended for this item did not end for a fault of its own. */
+  /** The worker's crash was this item's fault and does not count. */
   found(_item: In, error: unknown): void {
     if (isLoss(error) !== undefined) this.#supervisor.pardon();
   }
@@ -176,7 +176,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     run.reject(reason);
     this.#instances.emit({ instance: instance.info, why: reason.message });
     if (!instance.kill()) return this.#leave(instance, reason);
-    // A thread may be blocked outside JavaScript: in a read of a file that never comes, say.
+    // A thread may be blocked outside JavaScript, for example in a read that never returns.
     const cancel = this.#clock.after(endsWithinMs, () => this.#leave(instance, reason));
     void instance.whenDead.then(cancel);
   }
@@ -188,7 +188,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#refuseWaiting();
   }
 
-  /** Nothing runs until the pause is over: waiting items would only time out. */
+  /** Refuses waiting batches: nothing runs until the pause is over, so they would only time out. */
   #refuseWaiting(): void {
     if (this.#waiting.length === 0) return;
     const { outage } = this;

@@ -5,21 +5,21 @@ import type { Instances } from "./instances.ts";
 import { RestartPauses } from "./restart-pauses.ts";
 import { crashError } from "./supervisor.ts";
 
-/** Threads that were left in a run that never ends, at most: each holds a core and a copy of the model. */
+/** Most threads abandoned in a run that never ends: each holds a core and a copy of the model. */
 const mostLeft = 4;
 
-/** How long an instance is kept that has nothing to run: the next part of a search follows at once. */
+/** How long an idle instance is kept; the next part of a search usually follows at once. */
 const restsAfterMs = 10_000;
 
 /**
- * The one instance in which items run that may end their worker or hang: apart from the others, one part of a batch at a time.
- * Started when it is needed, and again after each crash.
+ * The single instance for items that may crash their worker or hang: apart from the others, one part of a batch at a time. Started
+ * when needed, and again after each crash.
  */
 export class Quarantine {
   readonly #name: string;
   readonly #instances: Instances;
   readonly #clock: Clock;
-  // Pauses of its own: a crash here is no reason to stop serving the others.
+  // Its own pauses, so that a crash here does not stop the others from serving.
   readonly #pauses: RestartPauses;
   #instance: Instance | undefined;
   readonly #waiting: Job[] = [];
@@ -42,7 +42,7 @@ export class Quarantine {
     this.#begin();
   }
 
-  /** Whether the job is here. If so it ends with `reason`; a worker that runs it is ended, as a hung one cannot be aborted. */
+  /** Whether the job is here. If so it ends with `reason`, and its worker is killed, since a hung one cannot be aborted. */
   aborted(job: Job, reason: unknown): boolean {
     const at = this.#waiting.indexOf(job);
     if (at >= 0) this.#waiting.splice(at, 1);
@@ -53,7 +53,7 @@ export class Quarantine {
     return true;
   }
 
-  /** What waits or runs is given up. */
+  /** Abandons waiting and running jobs. */
   close(error: Error): void {
     this.#isClosed = true;
     this.#cancelRestart?.();
@@ -110,7 +110,7 @@ export class Quarantine {
   }
 
   #start(): Instance {
-    // Where the first one is: that there is a device for more is not known.
+    // On the first instance's device, since there may not be another.
     return this.#instances.open("quarantined", 0, {
       changed: (instance) => {
         if (instance === this.#instance && instance.serves) this.#begin();

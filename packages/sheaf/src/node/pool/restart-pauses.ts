@@ -28,12 +28,12 @@ export class RestartPauses {
     return pauseMs;
   }
 
-  /** The last crash was no fault of the worker. */
+  /** Takes the last crash back: it was not the worker's fault. */
   pardon(): void {
     this.#crashes = Math.max(0, this.#crashes - 1);
   }
 
-  /** More than 5 crashes: until the next start there is nothing worth waiting for. */
+  /** More than 5 crashes: calls are refused instead of waiting for the next start. */
   get isPastLimit(): boolean {
     return this.#crashes > limit;
   }
