@@ -2,12 +2,12 @@ import { costs } from "../shared/costs.ts";
 import { Problem } from "../problems/problem.ts";
 import { isTooDeep } from "./too-deep.ts";
 
-/** The fields beside `data` go to every caller of the request. */
+/** Bounds the fields beside `data`, because every caller of the request gets a copy. */
 const longestEnvelope = 65_536;
 
 /**
- * An upstream's reply, when every caller's part of it can be passed on as it is. The code that divides it counts the vectors
- * and finds the caller of each.
+ * Checks that every caller's part of an upstream's reply can be passed on unchanged. The code that divides it counts and matches the
+ * vectors.
  * @throws {Problem} `UPSTREAM_ERROR` naming the fault.
  */
 export function embeddingsReply(reply: unknown): unknown {
@@ -19,7 +19,7 @@ export function embeddingsReply(reply: unknown): unknown {
     if (embedding === undefined || embedding === null) throw wrong(`has no embedding at data[${index}]`);
     if (typeof embedding !== "object") continue;
     const notFinite = Array.isArray(embedding) ? embedding.find((number) => !Number.isFinite(number)) : embedding;
-    // JSON has no word for it: callers would get null in its place.
+    // JSON cannot express it: callers would get null instead.
     if (typeof notFinite === "number") throw wrong(`has a number that is not finite in data[${index}].embedding`);
     if (notFinite !== undefined && isTooDeep(embedding)) throw wrong(tooDeep);
   }

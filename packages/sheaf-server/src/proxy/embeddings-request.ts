@@ -1,22 +1,23 @@
 import type { Priority } from "sheaf";
 import type { EmbeddingCall } from "sheaf/internal/openai";
 
-/** A request whose inputs may share others' requests. */
+/** A request whose inputs may share a request with others. */
 export interface BatchableRequest {
   readonly model: string;
   readonly calls: readonly EmbeddingCall[];
   /** `input` was one text or one array of token ids, not a list. */
   readonly isSingle: boolean;
-  /** As the body names it: above 0 is bulk. */
+  /** From the body's `priority`: above 0 is bulk. */
   readonly priority: Priority | undefined;
 }
 
-/** A model's name is kept for as long as its lane. */
+/** Bounds a model's name, which is kept as long as its batcher. */
 const longestModel = 512;
 
 /**
- * Reads a body as OpenAI's API has it: `model` and an `input` of texts, token ids or objects. Anything else in it is a
- * parameter, and separates, but for an integer as `priority`: that is for the queue here, and does not go on. Undefined where it is something else, which the upstream answers.
+ * Reads a body of OpenAI's API: `model` and an `input` of texts, token ids or objects. Every other field is a parameter and separates
+ * requests, except an integer `priority`, which is for this proxy's queue and is not forwarded. Undefined for any other body, which
+ * the upstream answers.
  */
 export function batchableRequest(body: unknown): BatchableRequest | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
@@ -36,7 +37,7 @@ export function batchableRequest(body: unknown): BatchableRequest | undefined {
   };
 }
 
-/** A text, a text as token ids, or an object such as `{ "image": … }`; an empty one the upstream shall refuse. */
+/** Whether it is a text, token ids, or an object such as `{ "image": … }`. Empty ones are left for the upstream to refuse. */
 function isInput(value: unknown): boolean {
   if (typeof value === "string") return value !== "";
   if (Array.isArray(value)) return value.length > 0 && value.every((token) => Number.isInteger(token));

@@ -17,7 +17,7 @@ import { post, UpstreamError, waitHeaders, type UpstreamReply } from "./upstream
 
 type Settled = PromiseSettledResult<EmbeddingPart>[];
 
-/** `POST …/embeddings`: inputs of many requests share few requests to the upstream. */
+/** `POST …/embeddings`: inputs of many requests share a few requests to the upstream. */
 export async function answerEmbeddings(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -28,7 +28,7 @@ export async function answerEmbeddings(
   }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
 ): Promise<FastifyReply> {
   if (keyBatchers.isDraining) throw draining();
-  // Exact: else the upstream would get another request than the caller sent, and the cache would know both by one key.
+  // Exact, or the upstream would get a different request than the caller sent, and the cache would use one key for both.
   const { json } = exactJsonOf(request.body);
   const batchable = batchableRequest(json);
   nameUser(request, batchable?.calls[0]!.parameters["user"]);
@@ -54,12 +54,12 @@ export async function answerEmbeddings(
   if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;
   if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, keyBatcher, options);
-  // One line for each caller; the batch has a line of its own, at a level that is seen.
+  // At debug, one line per caller; the batch has its own line at a visible level.
   request.log.debug({ reqId: request.id, status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
   return passOn(reply, renamed(reason, failedAt, batchable));
 }
 
-/** A body that cannot share a request: the upstream answers it in its own words. */
+/** Forwards a body that cannot share a request, so that the upstream answers it. */
 async function alone(
   { headers, body }: FastifyRequest,
   url: string,
@@ -78,7 +78,7 @@ async function alone(
   }
 }
 
-/** A refusal of one input goes to one caller, in the upstream's words. */
+/** Passes the upstream's refusal of one input on to its caller. */
 function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
   const authenticate = headers.get("www-authenticate");
   if (authenticate !== null) void reply.header("www-authenticate", authenticate);
@@ -86,7 +86,7 @@ function passOn(reply: FastifyReply, { status, contentType, headers, text }: Ups
   return reply.code(status).type(contentType).send(text);
 }
 
-/** The caller knows nothing of the batch: `input[37]` of the batch is `input[0]`, or `input`, to the caller. */
+/** Translates the batch's index: `input[37]` of the batch is `input[0]`, or `input`, to its caller. */
 function renamed(error: UpstreamError, index: number, { isSingle }: BatchableRequest): UpstreamReply {
   const { reply } = error;
   const named = namedInput(error);

@@ -21,7 +21,7 @@ import { strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
 import { blamesInputs, jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
-/** OpenAI's limit of the tokens in one request; a lower one of another upstream is learned. */
+/** OpenAI's limit on tokens in one request; another upstream's lower limit is learned. */
 const maxRequestTokens = 300_000;
 
 /** The batcher of one key and one model. Its calls share requests, a rate budget and a pause after 429. */
@@ -32,12 +32,12 @@ export class KeyBatcher {
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #rateLimit: SharedRateLimit;
   readonly #cache: ModelCache | undefined;
-  /** Whose texts make requests hang. */
+  /** Senders whose texts make requests hang. */
   readonly #accounts: Accounts = new Accounts();
   /** Who made a call. */
   readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
-  /** Who opened it: of many, each has its share. */
+  /** Who opened it; each opener has a share of all batchers. */
   readonly opener: object | string;
   readonly openedAtMs: number = performance.now();
 
@@ -67,7 +67,7 @@ export class KeyBatcher {
         maxQueueSize: settings.queueMaxSize,
         concurrency: settings.upstreamConcurrency,
         timeoutMs: settings.requestTimeoutMs,
-        // With time left to find the text at fault. Other routes may be slower.
+        // Leaves time to find the text at fault. Other routes may take longer.
         runTimeoutMs: Math.min(runTimeoutOf(settings), Math.ceil(0.8 * settings.requestTimeoutMs)),
         policy: strategies[settings.schedulerStrategy].policy(settings),
         overloadOrder: "newest",
@@ -83,7 +83,7 @@ export class KeyBatcher {
     );
   }
 
-  /** The outcome of each call, in their order. Rejects where none of them was let in. */
+  /** The outcomes of the calls, in order. Rejects if none was admitted. */
   async settle(calls: readonly RoutedCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
     const { caller } = options;
     if (caller !== undefined) for (const call of calls) this.#callers.set(call, caller);
@@ -112,7 +112,7 @@ export class KeyBatcher {
     return estimateTokens(typeof input === "string" || Array.isArray(input) ? input : JSON.stringify(input));
   }
 
-  /** The room that the upstream leaves, in its own headers. */
+  /** The upstream's remaining limit, in its own headers. */
   get limitHeaders(): Record<string, string> {
     return rateLimitHeaders(this.#rateLimit.stats());
   }
@@ -121,14 +121,14 @@ export class KeyBatcher {
     return this.batcher.stats();
   }
 
-  /** No caller waits for an answer. Checked for every batcher when a new one needs room. */
+  /** Whether no caller waits for an answer. Checked for every batcher when a new one needs room. */
   get isIdle(): boolean {
     const { queued, inFlight } = this.batcher.pending;
     return queued === 0 && inFlight === 0;
   }
 }
 
-/** A call with all that separates it from others: those of different groups never share a request. */
+/** A call with everything that separates it from others; different groups never share a request. */
 export interface RoutedCall extends EmbeddingCall, Route {
   readonly group: string;
 }
@@ -138,7 +138,7 @@ interface Route {
   readonly headers: UpstreamHeaders;
 }
 
-/** The calls of a request, which have one group. It is computed once: their parameters may be long. */
+/** Adds the group to a request's calls, computed once because parameters may be long. */
 export function routed(calls: readonly EmbeddingCall[], route: Route): RoutedCall[] {
   const group = hash("sha256", canonicalJson([route.url, route.headers, calls[0]!.parameters]), "base64");
   return calls.map(({ input, parameters }) => ({ input, parameters, ...route, group }));
@@ -146,5 +146,5 @@ export function routed(calls: readonly EmbeddingCall[], route: Route): RoutedCal
 
 const laneName = "upstream";
 
-/** Found by a search, after the run of its batch was given up. */
+/** Whether a search found this text, after its batch's run was abandoned. */
 const isFound = ({ details }: BatcherError): boolean => details["size"] === 1 && details["runTimeoutMs"] === undefined;

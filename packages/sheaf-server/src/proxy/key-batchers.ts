@@ -11,23 +11,23 @@ import { sumOfStats } from "../shared/stats-sum.ts";
 import type { Caller } from "../tenants/caller.ts";
 
 /**
- * Keys and models at once; a new one takes the place of the one that has been idle for longest. A snapshot of one costs
- * about 60 µs, and the page takes one of each every second.
+ * Most keys and models at once; a new one replaces the one that has been idle longest. Bounded because the page takes a snapshot of
+ * each every second, at about 60 µs.
  */
 const maxKeyBatchers = 200;
 
-/** New models per second for each caller, or for each upstream key if callers bring their own. */
+/** Most new models per second for each caller, or for each upstream key if callers bring their own. */
 const mostOpenedPerS = 100;
 
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
 export class KeyBatchers implements DashboardBatcher {
   readonly name = "upstream";
   readonly maxBatchSize: number;
-  /** Of all keys and models together. */
+  /** The cache of all keys and models together. */
   readonly cache: CachePart | undefined;
   readonly #store: ResultCache | undefined;
   readonly #settings: Settings;
-  /** In order of use, the least recent first. */
+  /** Least recently used first. */
   readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
   /** Counts of batchers that are gone. */
@@ -47,8 +47,8 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   /**
-   * Of a key of the upstream, as its headers say it, and a model.
-   * @throws {Problem} 503 while draining; 429 when no more keys and models fit in, or no more of this caller.
+   * The batcher of an upstream key, given by its headers, and a model.
+   * @throws {Problem} 503 while draining; 429 if no more keys and models fit, or no more of this caller's.
    */
   of(key: readonly unknown[], model: string, caller: Caller | undefined): KeyBatcher {
     if (this.isDraining) throw draining();
@@ -78,7 +78,7 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   #open(model: string, caller: Caller | undefined, key: string): KeyBatcher {
-    // A tenant of a key may be made up; its key is not.
+    // By key if possible: a key's tenants may be made up.
     const opener = caller?.key ?? caller?.tenant ?? key;
     this.#checkPace(opener);
     if (opener !== key) this.#checkShare(opener);
@@ -90,16 +90,16 @@ export class KeyBatchers implements DashboardBatcher {
     return keyBatcher;
   }
 
-  /** A part for each key and model: no key gets a result of another key. */
+  /** A part for each key and model, so that no key gets another key's results. */
   #openCache(model: string): ModelCache | undefined {
     if (this.#store === undefined || this.#settings.cacheExcept.includes(model)) return undefined;
-    // Not closed with its batcher: nobody finds its entries then, and they are evicted first. To look for it in the whole cache
-    // would cost milliseconds, as often as someone sends a new key.
+    // Not closed with its batcher: its entries can no longer be found and are evicted first. Searching the whole cache for them would
+    // cost milliseconds for every new key.
     const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];
     return new ModelCache(this.#store, { ...this.cache, contentOf });
   }
 
-  /** A new name in each request made others wait seven times as long as a known one. */
+  /** Requests that each named a new model made others wait seven times as long as with a known one. */
   #checkPace(opener: object | string): void {
     const fromMs = performance.now() - 1000;
     const isNew = (keyBatcher: KeyBatcher): boolean => keyBatcher.opener === opener && keyBatcher.openedAtMs > fromMs;
@@ -108,8 +108,8 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   /**
-   * A caller may hold as many as nobody holds: of n greedy ones each gets the (n + 1)th part, and there is always room for another
-   * (dynamic thresholds; Choudhury and Hahne, 1998).
+   * A caller may hold as many places as are free: each of n greedy callers gets 1/(n + 1) of them, so there is always room for
+   * another (dynamic thresholds; Choudhury and Hahne, 1998).
    */
   #checkShare(opener: object | string): void {
     const busy = [...this.#keyBatchers.values()].filter(({ isIdle }) => !isIdle);

@@ -9,7 +9,7 @@ import { namedByConnection, upstreamUrl, withoutCaller } from "./target.ts";
 import { unreachable, waitHeaders } from "./upstream.ts";
 
 /**
- * Every other route goes to the upstream unchanged, streams included, and nothing is repeated.
+ * Forwards every other route to the upstream unchanged, streams included; nothing is retried.
  * @returns its replies that are not finished.
  */
 export async function passThrough(
@@ -23,7 +23,7 @@ export async function passThrough(
   const open = new InFlightReplies(app);
   await app.register(replyFrom, {
     base: new URL(base).origin,
-    // It would log where requests go, query and all.
+    // Its logging would include the query.
     disableRequestLogging: true,
     retryMethods: [],
     maxRetriesOn503: 0,
@@ -34,13 +34,13 @@ export async function passThrough(
     } as object,
   });
   app.removeAllContentTypeParsers();
-  // Not read here: a body goes through as a stream.
+  // Bodies pass through as streams.
   app.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
   // With CORS_ORIGINS the answer to a preflight is the proxy's own.
   const method = app.supportedMethods.filter((name) => name !== "OPTIONS" || settings.corsOrigins.length === 0);
   const passOn = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (keyBatchers.isDraining) throw draining();
-    // The upstream's key opens more than embeddings.
+    // The upstream's key allows more than embeddings.
     if (callerOf(request)?.isOperator === false)
       throw new Problem("FORBIDDEN", 'Only embeddings are for every key; other routes need one with "operator": true.');
     const { pathname, search } = new URL(upstreamUrl(base, request.url));
@@ -52,7 +52,7 @@ export async function passThrough(
         onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
       });
     } catch (error) {
-      // Nothing was sent: reply-from takes no path that may still climb when it is decoded, such as `..%2f`.
+      // Nothing was sent: reply-from refuses paths that could still climb once decoded, such as `..%2f`.
       throw new Problem("BAD_REQUEST", "The path must not contain .., encoded or not.", { cause: error });
     }
     return reply;
@@ -61,13 +61,13 @@ export async function passThrough(
   return open;
 }
 
-/** Of one connection; the next one has its own. `expect` was answered here. */
+/** Headers of one hop. `expect` has been answered here. */
 const ofOneHop = [
   "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
   "transfer-encoding", "upgrade",
 ]; // prettier-ignore
 
-/** Passed on, `connection: close` of the upstream would end the client's connection, and `keep-alive` would keep it. */
+/** Removes hop-by-hop headers: the upstream's `connection` must not close, or keep, the client's connection. */
 function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
   const named = namedByConnection(headers["connection"]);
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)));
@@ -83,6 +83,6 @@ function problemOfLoss(error: Error, { raw }: FastifyRequest, settings: Settings
   return unreachable(error);
 }
 
-/** reply-from warns of every request that ends early, also where the client hung up; the proxy has its own line. */
+/** reply-from warns about every request that ends early, even if the client hung up; the proxy has its own log line. */
 const quieter = ({ logLevel }: Settings): Settings["logLevel"] =>
   logLevel === "silent" || logLevel === "fatal" ? logLevel : "error";

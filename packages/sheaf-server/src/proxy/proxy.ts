@@ -23,7 +23,7 @@ import { answerEmbeddings } from "./embeddings-route.ts";
 import { KeyBatchers } from "./key-batchers.ts";
 import { passThrough } from "./pass-through.ts";
 
-/** As far as APIs nest it: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
+/** As deep as APIs nest the route: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
 const embeddingsPaths = ["", "/:a", "/:a/:b", "/:a/:b/:c", "/:a/:b/:c/:d"].map((path) => `${path}/embeddings`);
 
 const guardedPaths = {
@@ -60,8 +60,8 @@ export interface SheafProxy {
 }
 
 /**
- * A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it, every other route goes
- * through. Requests of different keys, models or parameters never share one. Nothing listens before `listen()`.
+ * A gateway for an OpenAI-compatible API: many embeddings requests share a few requests to it, and every other route passes through.
+ * Requests of different keys, models or parameters never share one. Nothing listens before `listen()`.
  */
 export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
   checkNames(options, { upstream: true, settings: true });

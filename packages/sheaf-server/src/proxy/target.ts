@@ -4,9 +4,9 @@ import type { Settings } from "../settings/settings.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
 
 /**
- * Headers that say nothing to an embeddings API about who asks or for what: those of one hop, of the connection, of
- * tracing and of the client's library. They are not sent on, and calls that differ in them share a request. Everything else
- * is sent on, and separates: a header that nobody here knows may be a key.
+ * Headers that do not say who asks or for what: those of the hop, the connection, tracing and the client's library. They are not
+ * forwarded, and calls that differ in them may share a request. All others are forwarded and separate calls, because an unknown
+ * header may be a key.
  */
 const ownToEachRequest = new Set([
   "accept", "accept-charset", "accept-encoding", "accept-language", "baggage", "cache-control", "connection",
@@ -17,10 +17,10 @@ const ownToEachRequest = new Set([
 ]); // prettier-ignore
 const ownPrefixes = ["sec-", "x-forwarded-", "x-stainless-"];
 
-/** The settings that decide what the upstream learns of a caller. */
+/** The settings that decide what the upstream learns about a caller. */
 export type UpstreamSettings = Pick<Settings, "upstreamApiKey" | "tenantBy" | "tenantHeader">;
 
-/** A request's headers without those that are for the proxy alone: the name of a tenant, and a key of its own. */
+/** A request's headers without those meant only for the proxy: a tenant's name, and a key of the proxy's own. */
 export function withoutCaller<T>(
   headers: Readonly<Record<string, T>>,
   { upstreamApiKey, tenantBy, tenantHeader }: UpstreamSettings,
@@ -31,18 +31,15 @@ export function withoutCaller<T>(
   return passed;
 }
 
-/** Headers that say whose limits at the upstream a request counts on. */
+/** Headers that say whose upstream limits a request counts towards. */
 const keyHeaders = ["authorization", "api-key", "x-api-key", "x-goog-api-key", "openai-organization", "openai-project"];
 
-/**
- * Of headers that go to the upstream, those of the key. With a key of the proxy's own there is only one, whatever else a
- * caller sends.
- */
+/** The key among the headers for the upstream. With UPSTREAM_API_KEY there is only one key, whatever else a caller sends. */
 export function keyOf(headers: UpstreamHeaders, { upstreamApiKey }: UpstreamSettings): readonly unknown[] {
   return upstreamApiKey === undefined ? keyHeaders.map((name) => headers[name]) : [];
 }
 
-/** Names of the headers that `Connection` says are for one hop. Not split by an expression with spaces: that is quadratic. */
+/** Names of the headers that `Connection` marks as hop-by-hop. Split without a pattern for spaces, which would be quadratic. */
 export const namedByConnection = (header: unknown): ReadonlySet<string> =>
   new Set(
     (typeof header === "string" ? header : "")
@@ -51,7 +48,7 @@ export const namedByConnection = (header: unknown): ReadonlySet<string> =>
       .map((name) => name.trim()),
   );
 
-/** The headers that go to the upstream, sorted by name: keys, organisation, project, and all that is not known. */
+/** The headers for the upstream, sorted by name: keys, organisation, project, and all unknown ones. */
 export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSettings): UpstreamHeaders {
   const headers: IncomingHttpHeaders = withoutCaller(given, settings);
   const named = namedByConnection(headers.connection);
@@ -63,20 +60,20 @@ export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSe
 }
 
 /**
- * Where a request goes: its path behind the upstream's base. A prefix of both appears once, so that
- * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
+ * The URL of a request: its path after the upstream's base. A prefix that both share appears once, so that `https://api.openai.com`
+ * and `https://api.openai.com/v1` mean the same.
  * @throws {Problem} 400 for a path that leads out of the base: the caller's key belongs to the paths below it.
  */
 export function upstreamUrl(base: string, pathAndQuery: string): string {
   const { origin, pathname } = new URL(base);
   const prefix = pathname.split("/").filter(Boolean);
   const [path, query] = splitOnce(pathAndQuery, "?");
-  // Several slashes at the start would name another host when the path is resolved.
+  // With several leading slashes the path would resolve to another host.
   const segments = path.replace(/^\/+/, "").split("/");
   let common = Math.min(prefix.length, segments.length);
   while (common > 0 && !prefix.slice(-common).every((segment, i) => segment === segments[i])) common--;
   const joined = [...prefix, ...segments.slice(common)].join("/");
-  // An upstream may take an encoded slash for a slash.
+  // An upstream may decode an encoded slash.
   for (const read of [joined, joined.replaceAll(/%2f|%5c/gi, "/")])
     if (!isBelow(new URL(`${origin}/${read}`).pathname, prefix))
       throw new Problem("BAD_REQUEST", "The path leaves the upstream's base path.");

@@ -1,8 +1,8 @@
 import { costs } from "../shared/costs.ts";
 
-/** Whether arrays and objects stand in one another deeper than 500. */
+/** Whether arrays and objects are nested deeper than 500 levels. */
 export function isTooDeep(value: unknown): boolean {
-  // One level of nesting after the other: a recursion would overflow the stack itself.
+  // Level by level, because recursion could itself overflow the stack.
   let level = containersIn([value]);
   for (let depth = 1; level.length > 0 && depth <= costs.jsonDepth; depth++) level = level.flatMap(containersIn);
   return level.length > 0;

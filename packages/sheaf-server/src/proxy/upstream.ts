@@ -1,7 +1,7 @@
 import { isHang, replyText, retryAfterMsOf, statusIn, TooLarge } from "sheaf/internal/openai";
 import { Problem } from "../problems/problem.ts";
 
-/** Headers of a request to the upstream, names in small letters. Holds keys: never logged. */
+/** Headers of a request to the upstream, with lower-case names. They hold keys: never log them. */
 export type UpstreamHeaders = Readonly<Record<string, string>>;
 
 export interface UpstreamReply {
@@ -11,7 +11,7 @@ export interface UpstreamReply {
   readonly text: string;
 }
 
-/** The upstream's refusal. It goes to the caller, never to a log: an API may repeat the key that it refuses. */
+/** The upstream's refusal. It goes to the caller but never to a log, since an API may repeat the key that it refuses. */
 export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   readonly status: number;
@@ -31,13 +31,13 @@ export class UpstreamError extends Error {
   }
 }
 
-/** The upstream's own words about a request, a connection that was lost, or no reply: not a reply that is none. */
+/** Whether an error may be an input's fault: a refusal, a lost connection or no reply, but not an unusable reply. */
 export function blamesInputs(error: unknown): boolean {
   if (error instanceof UpstreamError) return error.status >= 500 || [400, 403, 413, 422].includes(error.status);
   return isHang(error) || (error instanceof Problem && error.code === "UPSTREAM_UNREACHABLE");
 }
 
-/** The headers by which the upstream asks for a wait; none asks a client to wait longer than the proxy itself would. */
+/** The headers with which the upstream asks for a wait, capped at the longest wait of the proxy itself. */
 export function waitHeaders(headerOf: (name: string) => unknown): Record<string, string> {
   const waits: Record<string, string> = {};
   for (const [name, unitMs] of [
@@ -56,7 +56,7 @@ export interface PostOptions {
   readonly maxReplyBytes: number;
 }
 
-/** Every caller of a batch gets a copy of a refusal, so a long one would be copied a hundred times. */
+/** Bounds a refusal, because every caller of the batch gets a copy. */
 const longestRefusalBytes = 65_536;
 
 /**
@@ -94,7 +94,7 @@ function replyOf({ status, headers }: Response, text: string): UpstreamReply {
   return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
 }
 
-/** A refusal in our words: its status and headers carry the hints for the batcher. */
+/** Replaces a long refusal; its status and headers still carry the hints for the batcher. */
 function longRefusal({ status, headers }: Response): UpstreamReply {
   const message = `The upstream refused with ${status}, in more than ${longestRefusalBytes} bytes.`;
   const error = { message, type: "upstream_error", param: null, code: "UPSTREAM_ERROR" };
@@ -116,7 +116,7 @@ export function jsonOfReply(reply: UpstreamReply): unknown {
   return json;
 }
 
-/** Says the code of the socket and nothing of the request. */
+/** Names the socket's error code and nothing of the request. */
 export function unreachable(error: unknown): Problem {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
   const reason = [cause?.code, code].find((value) => typeof value === "string") ?? "no reply";

@@ -1,25 +1,25 @@
 import { BatcherError } from "sheaf";
 import type { Caller } from "./caller.ts";
 
-/** Of its latest items, the share that may break runs before a sender's items run apart. */
+/** A sender's items run apart if more than this share of its latest items broke runs. */
 const mostBroken = 0.25;
-/** About how many items are its latest. */
+/** Roughly how many items count as the latest. */
 const latest = 16;
-/** Good ones that a sender is given in advance: two broken ones alone prove little. */
+/** Good items credited in advance, because two bad ones alone prove little. */
 const credit = 7;
 
-/** Senders whose items broke runs, at most; then the one whose last one did longest ago is forgotten. */
+/** Most accounts; beyond that, the one that has gone longest without breaking a run is forgotten. */
 const mostKept = 1000;
 
-/** What the items of a sender have done to runs of a model, the latest first. */
+/** A sender's record with a model; recent items count more. */
 interface Account {
   items: number;
   broken: number;
 }
 
 /**
- * The senders of a model (tenants, else connections) whose items broke runs: what an item breaks is its sender's, not that of those
- * who shared its batch. Nothing is kept of others.
+ * The senders of a model (tenants, else connections) whose items broke runs. A broken run is charged to the sender of the bad item,
+ * not to those who shared its batch. Nothing is kept about others.
  */
 export class Accounts {
   readonly #bySender: Map<unknown, Account> = new Map();
@@ -30,13 +30,13 @@ export class Accounts {
     return account !== undefined && account.broken > mostBroken * account.items;
   }
 
-  /** One of its items had a result. */
+  /** Records that one of its items got a result. */
   passed(sender: unknown): void {
     const account = this.#bySender.get(sender);
     if (account !== undefined) count(account, 0);
   }
 
-  /** One of its items broke a run, with this error. */
+  /** Records that one of its items broke a run with this error. */
   broke(sender: unknown, error: unknown): void {
     if (sender === undefined) return;
     const account = this.#bySender.get(sender) ?? { items: credit, broken: 0 };

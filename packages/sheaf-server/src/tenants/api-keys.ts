@@ -2,13 +2,13 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { Meter } from "./meter.ts";
 import { ownKeyName, type KeyTerms } from "./keys-file.ts";
 
-/** SHA-256. Keys have 256 random bits, so nobody finds one by its hash, however fast that is. */
+/** SHA-256. A fast hash is enough, because keys have 256 random bits. */
 export const digestOf = (key: string | Buffer): Buffer => createHash("sha256").update(key).digest();
 
-/** A key, or several of one name. It stays the same object while its terms change. */
+/** A key, or several with the same name. The object stays the same when its terms change. */
 export class ApiKey {
   terms: KeyTerms;
-  /** Of all its tenants together. */
+  /** The bounds of all its tenants together. */
   readonly meter: Meter;
 
   constructor(terms: KeyTerms) {
@@ -16,7 +16,7 @@ export class ApiKey {
     this.meter = new Meter(terms.bounds);
   }
 
-  /** Whether this is still one of its keys: not replaced by another of the name, and not removed. */
+  /** Whether the digest is still one of its keys: neither replaced nor removed. */
   has(digest: Buffer): boolean {
     return this.terms.digests.some((known) => known.equals(digest));
   }
@@ -27,16 +27,16 @@ export class ApiKeys {
   readonly #own: KeyTerms | undefined;
   #byName: ReadonlyMap<string, ApiKey> = new Map();
   #byPlace: ReadonlyMap<string, readonly SentKey[]> = new Map();
-  /** Nobody outside can tell the place of a digest, so the time of a look-up says nothing about a key. */
+  /** Makes look-up times useless to an attacker: without the salt nobody knows where a digest is stored. */
   readonly #salt = randomBytes(32);
 
-  /** `own` is API_KEY: one tenant, which may do everything. */
+  /** `own` is API_KEY, a single tenant that may do everything. */
   constructor(own: string | undefined) {
     this.#own = own === undefined ? undefined : { ...ownTerms, digests: [digestOf(own)] };
     this.replace([]);
   }
 
-  /** These keys from now on, beside API_KEY. */
+  /** Replaces all keys but API_KEY. */
   replace(keys: readonly KeyTerms[]): void {
     const byName = new Map<string, ApiKey>();
     const byPlace = new Map<string, SentKey[]>();
@@ -55,7 +55,7 @@ export class ApiKeys {
     this.#byPlace = byPlace;
   }
 
-  /** The key that a request sent; undefined where there is none like it. */
+  /** The key that a request sent; undefined if it is unknown. */
   find(given: string): SentKey | undefined {
     const digest = digestOf(given);
     return this.#byPlace.get(this.#placeOf(digest))?.find((known) => timingSafeEqual(known.digest, digest));

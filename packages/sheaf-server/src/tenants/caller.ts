@@ -21,9 +21,9 @@ interface Asking {
 }
 
 /**
- * Runs a request's items within the bounds of its tenant, in a lane that its key may use, and counts how they ended: all
- * alike, or as `outcomesOf` their result.
- * @throws {Problem} 401 for a key that is gone, 429 over a bound.
+ * Runs a request's items within its tenant's bounds, in a lane that its key allows, and counts their outcomes: the same for all, or
+ * as `outcomesOf` says.
+ * @throws {Problem} 401 for a removed key, 429 over a bound.
  */
 export function runAs<Options extends Asking, T>(
   options: Options,
@@ -50,7 +50,7 @@ export function runAs<Options extends Asking, T>(
   );
 }
 
-/** Counts the items of these callers as running until the run has ended. */
+/** Counts the callers' items as running until the run has ended. */
 export function whileRunning<T>(callers: readonly (Caller | undefined)[], run: () => T): T {
   for (const caller of callers) caller?.runStarted();
   const end = (): void => {
@@ -85,11 +85,11 @@ export class Caller {
   readonly #tenants: Tenants;
   /** The caller of the same key whose request names this user; undefined where users are not tenants. */
   readonly ofUser: ((user: unknown) => Caller) | undefined;
-  /** The lane that a request was lowered to; undefined where it was not. */
+  /** The lower lane that a request was moved to; undefined if it was not. */
   loweredTo: Priority | undefined;
-  /** Its items that are part of a run. */
+  /** Its running items. */
   #running = 0;
-  /** Those of them that count, though nobody waits for them any more. */
+  /** Running items that nobody waits for any more; they still count. */
   #abandoned = 0;
   #isWaiting = false;
   #isBulk = false;
@@ -102,17 +102,17 @@ export class Caller {
     this.ofUser = ofUser;
   }
 
-  /** The same for another request of a stream. */
+  /** A copy for another request of the same stream. */
   again(): Caller {
     return new Caller(this.#tenants, this.tenant, this.#sent);
   }
 
-  /** Undefined: the server asks for no key. */
+  /** Undefined if the server requires no key. */
   get key(): ApiKey | undefined {
     return this.#sent?.key;
   }
 
-  /** Whether its key was replaced or removed since it was sent: what is open ends, and nothing else begins. */
+  /** Whether its key has been replaced or removed since: open requests end, and no new ones begin. */
   get isGone(): boolean {
     return this.#sent !== undefined && !this.#sent.key.has(this.#sent.digest);
   }
@@ -129,8 +129,8 @@ export class Caller {
   }
 
   /**
-   * Lets items in. @returns a function that takes them out, some at a time.
-   * @throws {Problem} 401 for a key that is gone, 429 over one of its bounds, with the time until that is over.
+   * Admits items. @returns a function that takes them out again, some at a time.
+   * @throws {Problem} 401 for a removed key, 429 over a bound, with the time to wait.
    */
   enter({ items, weight }: Load, isBulk: boolean): (outcome: ItemOutcome, items: number) => void {
     if (this.isGone) throw keyIsGone();
@@ -161,10 +161,10 @@ export class Caller {
     };
   }
 
-  /** A run has one of its items, and counts until it ends: whoever hangs up does not make room for more. */
+  /** Counts a running item until its run ends, so that hanging up does not make room for more. */
   runStarted(): void {
     this.#running++;
-    // Equal items share a run: one that nobody waits for here has taken its place in it.
+    // Equal items share a run: an abandoned item may have taken this one's place in it.
     if (this.#isWaiting) return;
     this.#abandoned++;
     for (const meter of this.#meters) meter.goes(1, this.#isBulk);
@@ -184,14 +184,14 @@ export class Caller {
     this.#tenants.left(items);
   }
 
-  /** A key's bounds hold for all its tenants together, also for made-up ones. */
+  /** A key's bounds apply to all its tenants together, even invented ones. */
   get #meters(): readonly Meter[] {
     const { key, tenant } = this;
     return key === undefined || key.terms.name === tenant.name ? [tenant.meter] : [key.meter, tenant.meter];
   }
 }
 
-/** How an item ended that failed with this error. */
+/** The outcome of an item that failed with this error. */
 function outcomeOf(error: unknown, signal: AbortSignal | undefined): Exclude<ItemOutcome, "ok"> {
   if (signal?.aborted === true) return "aborted";
   if (!(error instanceof BatcherError)) return "error";
@@ -201,7 +201,7 @@ function outcomeOf(error: unknown, signal: AbortSignal | undefined): Exclude<Ite
 
 export const keyIsGone = (): Problem => new Problem("UNAUTHORIZED", "The key is no longer valid.");
 
-/** Those who were refused together come back a little apart. */
+/** Spreads the return of callers who were refused together. */
 const spread = 0.25;
 
 function tooMany({ name }: Tenant, reason: string, waitMs: number): Problem {

@@ -19,7 +19,7 @@ export type CallerSettings = Pick<
   | "tenantItemsInFlight"
 >;
 
-/** Whether a server tells its callers apart: their items take turns, and each is held to its bounds. */
+/** Whether a server tells its callers apart, so that their items take turns within bounds. */
 export const hasTenants = (settings: CallerSettings): boolean =>
   settings.apiKeysFile !== undefined || settings.tenantBy !== "key" || Object.keys(boundsOf(settings)).length > 0;
 
@@ -35,9 +35,9 @@ export interface CallersLog {
 
 /** The tenant of requests that name none. */
 const noName = "(none)";
-/** Longest name in a header or a field `user`: it is kept for as long as the tenant is busy. */
+/** Longest name in a header or a field `user`, since names are kept while the tenant is busy. */
 const longestName = 256;
-/** Also for a file on a network, or behind a link that is replaced. */
+/** Polls, which also works for network files and replaced links. */
 const lookEveryMs = 1000;
 
 /** Finds out who sent a request. */
@@ -50,7 +50,7 @@ export class Callers {
   readonly #listeners = new Set<() => void>();
   #close: (() => void) | undefined;
 
-  /** @throws {ConfigError} where the file of keys is wrong; later, when it changes to a wrong one, the keys stay. */
+  /** @throws {ConfigError} if the file of keys is wrong. If it becomes wrong later, the old keys stay. */
   constructor(settings: CallerSettings, log: CallersLog) {
     this.#settings = settings;
     this.#bounds = boundsOf(settings);
@@ -59,19 +59,19 @@ export class Callers {
     if (settings.apiKeysFile !== undefined) this.#followFile(settings.apiKeysFile, this.#keys!, log);
   }
 
-  /** Of the tenants; undefined where callers are not told apart. */
+  /** The tenants' figures; undefined if callers are not told apart. */
   get figures(): TenantsFigures | undefined {
     return this.#hasTenants ? this.#tenants.figures() : undefined;
   }
 
-  /** Whether there is anything to find out. */
+  /** Whether callers need not be identified. */
   get isOpenToAll(): boolean {
     return this.#keys === undefined && !this.#hasTenants;
   }
 
   /**
-   * Who sent a request with these headers, which have names in small letters; undefined where callers are not told apart.
-   * `place` says where keys are sent.
+   * Identifies the sender by its headers (lower-case names); undefined if callers are not told apart. `place` says where keys are
+   * sent.
    * @throws {Problem} 401 without a valid key, 422 for a header that cannot be the name of a tenant.
    */
   identify(header: (name: string) => unknown, place = "in the header"): Caller | undefined {
@@ -135,8 +135,8 @@ export class Callers {
 }
 
 /**
- * Two customers may have users of the same name, and the names of keys and users may have slashes: up to the first one is
- * the key's. The only key of a server says nothing.
+ * Separates users of the same name under different keys. Names may contain slashes, so the key's are escaped: the first slash ends
+ * it. A server's only key is left out.
  */
 const prefixOf = (key: string): string => `${key.replaceAll("%", "%25").replaceAll("/", "%2F")}/`;
 
@@ -165,7 +165,7 @@ function keyIn(keys: ApiKeys, authorization: unknown, place: string): SentKey {
   );
 }
 
-/** A tenant's name, as a request gives it; undefined where it gives none. */
+/** The tenant's name in a request; undefined if it gives none. */
 function nameIn(given: unknown, path: string): string | undefined {
   if (given === undefined || given === "") return undefined;
   if (typeof given === "string" && given.length <= longestName && /^[^\p{Cc}\p{Cs}]+$/u.test(given)) return given;

@@ -10,13 +10,13 @@ export const ownKeyName = "API_KEY";
 
 /** The terms of a key. */
 export interface KeyTerms {
-  /** Also the name of its tenant. */
+  /** Also its tenant's name. */
   readonly name: string;
-  /** SHA-256 of the key; of two keys while one replaces the other. */
+  /** SHA-256 of the key, or of both keys while one replaces the other. */
   readonly digests: readonly Buffer[];
   readonly share: number;
   readonly highestLane: Priority;
-  /** Whether it opens metrics, the page, and load and unload. */
+  /** Whether it opens metrics, the page, and loading and unloading models. */
   readonly isOperator: boolean;
   readonly bounds: TenantBounds;
 }
@@ -87,7 +87,7 @@ function termsOf(entry: unknown, path: string, file: string): KeyTerms {
   if (!isName(name)) throw wrong(where("name"), "a text of 1 to 64 characters without control characters", name);
   if (name === ownKeyName) throw new ConfigError(`${where("name")} must not be ${ownKeyName}, which is the setting's.`);
   const digests = Array.isArray(sha256) ? (sha256 as unknown[]) : [sha256];
-  // Not shown: it may be the key itself.
+  // The value is not shown, because it may be the key itself.
   if (digests.length === 0 || !digests.every((digest) => typeof digest === "string" && /^[0-9a-f]{64}$/i.test(digest)))
     throw new ConfigError(`${where("sha256")} must be ${digestExpected}; sheaf key prints it.`);
   if (!isAboveZero(share)) throw wrong(where("share"), "a number > 0", share);
@@ -109,7 +109,7 @@ function termsOf(entry: unknown, path: string, file: string): KeyTerms {
   };
 }
 
-/** Whether a text can be the name of a key: it is a label of metrics too. */
+/** Whether a text can be a key's name, which is also a metric label. */
 export const isName = (name: unknown): name is string =>
   typeof name === "string" && /^[^\p{Cc}\p{Cs}]{1,64}$/u.test(name) && name.trim() !== "";
 

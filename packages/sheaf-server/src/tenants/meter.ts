@@ -1,37 +1,34 @@
 /** How much of a server one tenant may use, besides its turns. */
 export interface TenantBounds {
   /**
-   * Items a second, a second's worth at once.
+   * Items per second; a second's worth may come at once.
    * @default none
    */
   readonly itemsPerSecond?: number | undefined;
   /**
-   * Weight a second, such as tokens, where the model weighs its items; elsewhere an item weighs 1.
+   * Weight per second, such as tokens, if the model weighs its items; otherwise an item weighs 1.
    * @default none
    */
   readonly weightPerSecond?: number | undefined;
-  /**
-   * Items that wait or run at once.
-   * @default none
-   */
+  /** Most items that wait or run. * @default none */
   readonly itemsInFlight?: number | undefined;
 }
 
-/** Why items may not come now. */
+/** The bound that keeps items out now. */
 export interface OverBound {
   readonly reason: string;
-  /** Until they may. */
+  /** Time until they may come. */
   readonly waitMs: number;
 }
 
-/** Own bulk leaves this part of a bound to live calls, and what they have lately needed where that is more. */
+/** A tenant's bulk leaves this share of a bound to its live calls, or their recent need if that is more. */
 const leastForLive = 0.1;
-/** But so much of it is for bulk. */
+/** At most this share is kept for live calls. */
 const mostForLive = 0.95;
-/** What live calls needed at most counts half after so long. */
+/** Half-life of the peak need of live calls. */
 const halfLifeMs = 60_000;
 
-/** The most that live calls have lately needed of a bound, which bulk leaves to them. */
+/** The recent peak need of live calls, which bulk leaves to them. */
 class LiveNeed {
   #most = 0;
   #atMs = 0;
@@ -52,19 +49,19 @@ class LiveNeed {
 }
 
 /**
- * A token bucket that holds a second's worth. A request that is larger needs a full one, and leaves it in debt. Bulk leaves what
- * live calls need, and its debt is its own: live calls may use all that the bucket holds.
+ * A token bucket that holds a second's worth. A larger request needs a full bucket and leaves it in debt. Bulk leaves what live calls
+ * need and has its own debt; live calls may use everything in the bucket.
  */
 class Bucket {
   #level: number | undefined;
   #bulkDebt = 0;
   #atMs = 0;
   readonly #need = new LiveNeed();
-  /** Of live calls, in this second. */
+  /** Use by live calls in this second. */
   #second = 0;
   #secondBeganAtMs = 0;
 
-  /** Until so much may be taken, in milliseconds. */
+  /** Time until `amount` may be taken, in milliseconds. */
   waitMs(amount: number, perSecond: number, nowMs: number, isBulk: boolean): number {
     this.#fill(perSecond, nowMs);
     const wanted = isBulk ? amount + this.#need.of(capacityOf(perSecond), nowMs) : amount;
@@ -93,7 +90,7 @@ class Bucket {
     return this.#level === capacityOf(perSecond) && this.#bulkDebt === 0;
   }
 
-  /** What flows in is for live calls first; the rest pays the debt of bulk. */
+  /** Inflow goes to live calls first; the rest pays bulk's debt. */
   #fill(perSecond: number, nowMs: number): void {
     const most = capacityOf(perSecond);
     const flowed = (this.#level ?? most) + ((nowMs - this.#atMs) * perSecond) / 1000;
@@ -106,10 +103,10 @@ class Bucket {
 
 const capacityOf = (perSecond: number): number => Math.max(1, perSecond);
 const roundingError = 1e-6;
-/** Until the first answer is there. */
+/** Assumed until the first answer. */
 const guessedAnswerMs = 1000;
 
-/** Holds a tenant, or all tenants of a key, to its bounds. */
+/** Enforces the bounds of a tenant, or of all tenants of a key. */
 export class Meter {
   bounds: TenantBounds;
   /** Items that wait or run. */
@@ -119,23 +116,23 @@ export class Meter {
   readonly #liveInFlight = new LiveNeed();
   readonly #items = new Bucket();
   readonly #weight = new Bucket();
-  /** Time of a request, a mean of the last ones. */
+  /** Mean duration of recent requests. */
   #answerMs = guessedAnswerMs;
 
   constructor(bounds: TenantBounds) {
     this.bounds = bounds;
   }
 
-  /** Why `items` more may not come now; undefined where they may. `weightOf` is called where weight counts. */
+  /** Why `items` more may not come now; undefined if they may. `weightOf` is called only if weight counts. */
   overBound(items: number, weightOf: () => number, nowMs: number, isBulk = false): OverBound | undefined {
     const { itemsPerSecond, weightPerSecond, itemsInFlight = Infinity } = this.bounds;
     const forLive = itemsInFlight === Infinity ? 0 : this.#liveInFlight.of(itemsInFlight, nowMs);
-    // A large bulk request may fill more than bulk's part where nothing else is there: it takes nothing from live calls.
+    // A large bulk request that came alone may hold more than bulk's part; it takes nothing from live calls.
     const bulk = isBulk ? this.#bulkInFlight : Math.min(this.#bulkInFlight, itemsInFlight - forLive);
     const others = this.inFlight - this.#bulkInFlight + bulk;
     const most = isBulk ? Math.max(1, itemsInFlight - forLive) : itemsInFlight;
     const held = isBulk ? Math.max(bulk, others - forLive) : others;
-    // More at once than the bound can come when nothing else is there.
+    // A request larger than the bound may come if nothing else is there.
     if (held > 0 && held + items > most) {
       const reason = isBulk
         ? `at most ${Math.floor(most)} bulk items in flight, so that live ones find room; ${this.#bulkInFlight} are, and ${this.inFlight} in all`
@@ -159,7 +156,7 @@ export class Meter {
     if (weightPerSecond !== undefined) this.#weight.take(weightOf(), weightPerSecond, nowMs, isBulk);
   }
 
-  /** `items` more wait or run, or fewer where it is negative. */
+  /** Adds `items` that wait or run; a negative number removes them. */
   goes(items: number, isBulk: boolean): void {
     this.inFlight += items;
     if (isBulk) this.#bulkInFlight += items;
@@ -170,7 +167,7 @@ export class Meter {
     this.#answerMs += (tookMs - this.#answerMs) / 8;
   }
 
-  /** Whether it knows nothing that a new one does not. */
+  /** Whether it equals a new one and can be dropped. */
   isIdle(nowMs: number): boolean {
     const { itemsPerSecond, weightPerSecond } = this.bounds;
     return (

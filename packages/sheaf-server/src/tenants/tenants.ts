@@ -17,30 +17,30 @@ export interface TenantFigures {
 export interface TenantsFigures {
   readonly busiest: readonly TenantFigures[];
   readonly others: TenantFigures;
-  /** Items of all that a bound kept out, before they waited. */
+  /** Items that a bound kept out before they waited, over all tenants. */
   readonly keptOut: number;
 }
 
-/** So many have figures of their own: a series of each for every outcome. */
+/** Tenants with figures of their own; each has a metric series per outcome. */
 const mostShown = 20;
-/** The name of the sum, which no tenant has for itself. */
+/** The name of the sum; no tenant can have it. */
 const othersName = "(others)";
 /** Idle tenants are forgotten when there are more than this, and more than twice those that are busy. */
 const leastKept = 1024;
 /** Factor by which a tenant must be busier than one of the busiest to take its place, so that places seldom change. */
 const clearlyBusier = 2;
-/** Items count half after so long. */
+/** Half-life of a tenant's activity. */
 const halfLifeMs = 60_000;
 
 const noItems = (): Mutable<ItemCounts> => ({ ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 });
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** Somebody who shares the server with others. It is the batchers' key for their turns. */
+/** One of those who share the server; the object is the batchers' `fairKey`. */
 export class Tenant {
   readonly name: string;
   share: number;
   readonly meter: Meter;
-  /** Its own, while it is one of the busiest. */
+  /** Its counts while it is one of the busiest. */
   readonly items: Mutable<ItemCounts> = noItems();
   isShown = false;
   #activity = 0;
@@ -52,7 +52,7 @@ export class Tenant {
     this.meter = new Meter(bounds);
   }
 
-  /** Its items of the last minutes, the older the less. */
+  /** Its items of the last minutes; older ones count less. */
   activity(nowMs: number): number {
     return this.#activity * 2 ** ((this.#activeAtMs - nowMs) / halfLifeMs);
   }
@@ -63,7 +63,7 @@ export class Tenant {
   }
 }
 
-/** The tenants of a server: those that were busy of late, and their counts. */
+/** The recently busy tenants of a server and their counts. */
 export class Tenants {
   readonly #byName: Map<string, Tenant> = new Map();
   readonly #shown: Set<Tenant> = new Set();
@@ -83,7 +83,7 @@ export class Tenants {
     return tenant;
   }
 
-  /** Items of this tenant wait or run, until they have left. */
+  /** Records items that wait or run. */
   entered(tenant: Tenant, items: number): void {
     this.#inFlight += items;
     this.#asked(tenant, items);
@@ -93,7 +93,7 @@ export class Tenants {
     this.#inFlight -= items;
   }
 
-  /** Its items were refused before they waited. */
+  /** Records items refused before they waited. */
   refused(tenant: Tenant, items: number): void {
     this.#keptOut += items;
     this.#asked(tenant, items);
@@ -112,7 +112,7 @@ export class Tenants {
     if (!tenant.isShown && tenant.name !== othersName) this.#show(tenant, nowMs);
   }
 
-  /** How items ended. The counts of all tenants together only grow. */
+  /** Records how items ended. Total counts never fall. */
   count(tenant: Tenant, outcome: ItemOutcome, items: number): void {
     (tenant.isShown ? tenant.items : this.#others)[outcome] += items;
   }
