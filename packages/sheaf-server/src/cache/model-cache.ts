@@ -22,6 +22,11 @@ interface ModelCacheOptions extends Partial<CachePart> {
    * @default the item
    */
   readonly contentOf?: ((item: never) => unknown) | undefined;
+  /**
+   * The name of a part, by the version of the model and the API key, under which a later process finds its results.
+   * @default none: they end with the process
+   */
+  readonly nameOf?: ((version: string | undefined, apiKey: object | undefined) => string | undefined) | undefined;
 }
 
 interface Look {
@@ -44,6 +49,9 @@ export class ModelCache implements CachePart {
   /** The same for each API key: no hit tells one what another has sent. */
   #parts: WeakMap<object, string> = new WeakMap();
   readonly #versionOf: ModelCacheOptions["versionOf"];
+  readonly #nameOf: ModelCacheOptions["nameOf"];
+  /** Names of the parts, where they have one. */
+  readonly #names = new Map<string, string>();
   readonly #contentOf: ((item: unknown) => unknown) | undefined;
   #version: string | undefined;
   /** Keys of the items that run now, and who asked. */
@@ -51,13 +59,17 @@ export class ModelCache implements CachePart {
   #isClosed = false;
 
   /** Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. */
-  constructor(store: ResultCache, { ttlMs, counts = noCounts(), versionOf, contentOf }: ModelCacheOptions = {}) {
+  constructor(
+    store: ResultCache,
+    { ttlMs, counts = noCounts(), versionOf, contentOf, nameOf }: ModelCacheOptions = {},
+  ) {
     this.store = store;
     this.ttlMs = ttlMs;
     this.counts = counts;
     this.#versionOf = versionOf;
     this.#contentOf = contentOf as ((item: unknown) => unknown) | undefined;
-    this.#part = store.nextPart();
+    this.#nameOf = nameOf;
+    this.#part = this.#newPart(undefined);
   }
 
   /**
@@ -134,8 +146,25 @@ export class ModelCache implements CachePart {
     if (apiKey === undefined) return this.#part;
     const known = this.#parts.get(apiKey);
     if (known !== undefined) return known;
-    const part = this.store.nextPart();
+    const part = this.#newPart(apiKey);
     this.#parts.set(apiKey, part);
+    return part;
+  }
+
+  /** With the results of earlier processes. */
+  #newPart(apiKey: object | undefined): string {
+    const { store, counts, ttlMs } = this;
+    const part = store.nextPart();
+    const name = store.onDisk && this.#nameOf?.(this.#version, apiKey);
+    if (name === undefined) return part;
+    this.#names.set(part, name);
+    for (const result of store.onDisk!.take(name)) {
+      const ageMs = Date.now() - result.atMs;
+      // A clock that was ahead then says nothing about the age.
+      if (ageMs < 0 || (ttlMs !== undefined && ageMs >= ttlMs)) continue;
+      const askedAtMs = store.clock.now() - ageMs;
+      store.restore(part + result.key, result, { owner: apiKey, counts, ttlMs, askedAtMs, origin: result });
+    }
     return part;
   }
 
@@ -162,16 +191,20 @@ export class ModelCache implements CachePart {
     const version = this.#versionOf?.();
     if (version === undefined || version === this.#version) return;
     this.#version = version;
-    this.#part = this.store.nextPart();
-    this.#parts = new WeakMap();
     this.store.removeAll(this.counts);
+    this.#names.clear();
+    this.#part = this.#newPart(undefined);
+    this.#parts = new WeakMap();
   }
 
   #keep({ key, owner, askedAtMs }: Look, served: Served): void {
     const { counts, ttlMs } = this;
     // Of several calls that shared a run the first keeps its result. Its age counts from its call: a list has the results
     // of all its items only with the last of them.
-    if (!this.#isClosed && !this.store.has(key, owner))
-      this.store.keep(key, served, { owner, counts, ttlMs, askedAtMs });
+    if (this.#isClosed || this.store.has(key, owner)) return;
+    const own = this.#partOf(owner);
+    const part = this.#names.get(own);
+    const origin = part === undefined ? undefined : { part, key: key.slice(own.length), atMs: Date.now() };
+    this.store.keep(key, served, { owner, counts, ttlMs, askedAtMs, origin });
   }
 }

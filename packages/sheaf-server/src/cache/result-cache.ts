@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { CacheCounts } from "./cache-counts.ts";
+import type { KeptResult, KeptResults, Origin } from "./kept-results.ts";
 import { copyOfResult } from "./result-copy.ts";
 import type { Served } from "./served.ts";
 
@@ -10,6 +11,8 @@ export interface Kept {
   readonly runShare: number;
   readonly bytes: number;
   readonly counts: CacheCounts;
+  /** Where a later process finds it; undefined: nowhere. */
+  readonly origin: Origin | undefined;
 }
 
 export interface KeepOptions {
@@ -20,6 +23,8 @@ export interface KeepOptions {
   readonly ttlMs?: number | undefined;
   /** By the cache's clock. */
   readonly askedAtMs: number;
+  /** Default: a later process does not find it. */
+  readonly origin?: Origin | undefined;
 }
 
 /** What a result takes beside its own memory: its key and its places in the cache's lists. */
@@ -30,6 +35,8 @@ export interface ResultCacheOptions {
   readonly maxBytes: number;
   /** Where the age of results comes from, in milliseconds. Default `performance`. */
   readonly clock?: { now(): number } | undefined;
+  /** Where results outlive the process. Default: nowhere. */
+  readonly onDisk?: KeptResults | undefined;
 }
 
 /** The results of one owner. */
@@ -51,13 +58,16 @@ const [largestPart, alwaysKeptBytes] = [1 / 100, 16_384];
 export class ResultCache {
   readonly maxBytes: number;
   readonly clock: { now(): number };
+  readonly onDisk: KeptResults | undefined;
   readonly #owners = new Map<object | undefined, Part>();
   #bytes = 0;
   #parts = 0;
 
-  constructor({ maxBytes, clock = performance }: ResultCacheOptions) {
+  constructor({ maxBytes, clock = performance, onDisk }: ResultCacheOptions) {
     this.maxBytes = maxBytes;
     this.clock = clock;
+    this.onDisk = onDisk;
+    if (onDisk !== undefined) onDisk.held = () => this.#withOrigin();
   }
 
   /** A name that no other part of the cache has, and no later one will. */
@@ -77,20 +87,38 @@ export class ResultCache {
   }
 
   /** Keeps a copy of a result, if it fits in and can be copied; its age counts from `askedAtMs`. */
-  keep(key: string, { value, batchSize }: Served, { owner, counts, ttlMs = 0, askedAtMs }: KeepOptions): void {
+  keep(key: string, { value, batchSize }: Served, options: KeepOptions): void {
     const copy = copyOfResult(value);
     if (copy === undefined) return;
     const bytes = entryBytes + copy.bytes;
     if (bytes > Math.min(this.maxBytes, Math.max(alwaysKeptBytes, this.maxBytes * largestPart))) return;
+    this.#put(key, copy.value, bytes, batchSize, options);
+    if (options.origin !== undefined) this.onDisk?.add({ ...options.origin, value: copy.value, batchSize });
+  }
+
+  /** A result of an earlier process. */
+  restore(key: string, { value, batchSize }: KeptResult, options: KeepOptions): void {
+    this.#put(key, value, entryBytes + (copyOfResult(value)?.bytes ?? 0), batchSize, options);
+  }
+
+  #put(key: string, value: unknown, bytes: number, batchSize: number, options: KeepOptions): void {
+    const { owner, counts, ttlMs = 0, askedAtMs, origin } = options;
     const part = this.#owners.get(owner) ?? this.#newPart();
     while (this.#bytes + bytes > this.maxBytes) this.#makeRoom();
     counts.items++;
     counts.bytes += bytes;
-    const served = { value: copy.value, queueMs: 0, runMs: 0, batchSize: 0 };
-    const kept = { served, runShare: 1 / batchSize, bytes, counts };
+    const served = { value, queueMs: 0, runMs: 0, batchSize: 0 };
+    const kept = { served, runShare: 1 / batchSize, bytes, counts, origin };
     part.kept.set(key, kept, { size: bytes, ttl: ttlMs, start: askedAtMs });
     this.#bytes += bytes;
     this.#owners.set(owner, part);
+  }
+
+  /** Least recently asked for first. */
+  *#withOrigin(): Generator<KeptResult> {
+    for (const { kept } of this.#owners.values())
+      for (const { origin, served, runShare } of kept.rvalues() as Generator<Kept>)
+        if (origin !== undefined) yield { ...origin, value: served.value, batchSize: Math.round(1 / runShare) };
   }
 
   #newPart(): Part {

@@ -22,6 +22,8 @@ export const proxy: RunCommand = running(proxyCommand, async (command) => {
     throw new ConfigError(
       "sheaf proxy does not use API_KEY: callers send the upstream's keys, which it forwards, or keys of API_KEYS_FILE.",
     );
+  if (settings.cacheDir !== undefined)
+    throw new ConfigError("sheaf proxy keeps its cache in memory: remove CACHE_DIR.");
   if ((settings.apiKeysFile === undefined) !== (settings.upstreamApiKey === undefined))
     throw new ConfigError(
       "sheaf proxy needs both API_KEYS_FILE and UPSTREAM_API_KEY, or neither: callers send keys of the file, and the upstream gets its own.",

@@ -3,7 +3,8 @@ import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
 import { OverloadLog } from "./observe/overload-log.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
-import { cacheOpener } from "./models/open-cache.ts";
+import type { KeptResults } from "../cache/kept-results.ts";
+import { cacheOpener, openResults } from "./models/open-cache.ts";
 import { answerProblems } from "../http/app.ts";
 import { checkCallers, isOperator } from "../http/check-callers.ts";
 import { readInTurns } from "../http/thread-turns.ts";
@@ -56,9 +57,10 @@ export interface SheafPluginOptions {
 export function openModels(
   models: readonly (ModelDefinition | ModelSource)[],
   settings: Partial<Settings> = {},
+  onDisk?: KeptResults,
 ): Models {
   const shared = { ...defaultSettings, ...settings };
-  const openCache = cacheOpener(shared);
+  const openCache = cacheOpener(shared, onDisk);
   return new Models(models, shared, (definition) => {
     const own = { ...shared, ...definition.settings };
     return new ServedModel(definition, own, { cache: openCache(definition, own) });
@@ -89,7 +91,10 @@ export async function serveHttp(
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
   if (!(options.models instanceof Models)) checkServed(options.models, options.settings);
-  const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
+  const models =
+    options.models instanceof Models
+      ? options.models
+      : openModels(options.models, options.settings, await openResults(app, settings));
   takeJsonAsBytes(app);
   showSchemasOnly(app);
   answerProblems(app, models);

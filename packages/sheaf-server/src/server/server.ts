@@ -10,6 +10,7 @@ import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkServed, type Models } from "./models/models.ts";
 import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
+import { openResults } from "./models/open-cache.ts";
 import { openModels, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import { takeTurns } from "../http/lifecycle/connection-turns.ts";
@@ -83,8 +84,9 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   // Imported only if needed: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
-  const fleet = joinFleet?.(options.models, settings, app.log);
-  const models = fleet?.models ?? openModels(options.models, options.settings);
+  const onDisk = await openResults(app, settings);
+  const fleet = joinFleet?.(options.models, settings, app.log, onDisk);
+  const models = fleet?.models ?? openModels(options.models, options.settings, onDisk);
   if (options.modelsFolder !== undefined) {
     const repository = await FolderRepository.open(options.modelsFolder, { models, settings, log: app.log });
     models.repository = repository;

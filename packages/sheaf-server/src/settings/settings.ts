@@ -80,6 +80,7 @@ const rows = {
       1_099_511_627_776,
       "Memory for cached results of all models together; 0 turns the cache off.",
     ),
+    cacheDir: text("folder", undefined, "Folder for cached results that a restart finds again. Default: none."),
     cacheTtlMs: integer(undefined, 1, 31_536_000_000, "Maximum age of a cached result, in milliseconds."),
     cacheExcept: row<readonly string[]>({
       default: [],

@@ -10,6 +10,9 @@ export interface JournalOptions<Fact> {
   readonly facts: () => Iterable<Fact>;
 }
 
+const readBytes = 1_048_576;
+const newline = 0x0a;
+
 /** Bytes after which a file is compacted, where it has also doubled. */
 const leastCompactedBytes = 1_048_576;
 
@@ -22,7 +25,8 @@ export class Journal<Fact> {
   readonly #options: JournalOptions<Fact>;
   #file: FileHandle;
   #bytes: number;
-  #compactedBytes: number;
+  /** After the last compaction; 0 before the first one, so that short processes do not let a long file grow. */
+  #compactedBytes = 0;
   #unwritten: string[] = [];
   /** The write in progress, and those that follow it. */
   #writing: Promise<void> = Promise.resolve();
@@ -32,7 +36,7 @@ export class Journal<Fact> {
     this.#path = path;
     this.#options = options;
     this.#file = file;
-    this.#bytes = this.#compactedBytes = bytes;
+    this.#bytes = bytes;
   }
 
   /**
@@ -42,9 +46,7 @@ export class Journal<Fact> {
   static async open<Fact>(path: string, options: JournalOptions<Fact>): Promise<Journal<Fact>> {
     const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND, 0o600);
     try {
-      const content = await file.readFile("utf8");
-      const end = replay(content, path, options.replay);
-      const bytes = Buffer.byteLength(content.slice(0, end));
+      const bytes = await replay(file, path, options.replay);
       await file.truncate(bytes);
       return new Journal(path, options, file, bytes);
     } catch (error) {
@@ -118,17 +120,26 @@ function lineOf(fact: unknown): string {
 const sumOf = (json: string): string => crc32(json).toString(16).padStart(8, "0");
 
 /** @returns the end of the last whole line. */
-function replay<Fact>(content: string, path: string, tell: (fact: Fact) => void): number {
-  let at = 0;
-  for (let line = 1; at < content.length; line++) {
-    const end = content.indexOf("\n", at);
-    const json = content.slice(at + 9, end);
-    if (end === -1 || content.slice(at, at + 9) !== `${sumOf(json)} `) {
-      if (end === -1 || end === content.length - 1) return at;
-      throw new Error(`${path}:${line} is damaged: its checksum is wrong, and facts follow it.`);
+async function replay<Fact>(file: FileHandle, path: string, tell: (fact: Fact) => void): Promise<number> {
+  let end = 0;
+  let line = 0;
+  let rest: Buffer = Buffer.alloc(0);
+  let damaged: number | undefined;
+  for await (const chunk of file.createReadStream({ autoClose: false, start: 0, highWaterMark: readBytes })) {
+    rest = Buffer.concat([rest, chunk as Buffer]);
+    let from = 0;
+    for (let to = rest.indexOf(newline); to !== -1; to = rest.indexOf(newline, from)) {
+      line++;
+      if (damaged !== undefined)
+        throw new Error(`${path}:${damaged} is damaged: its checksum is wrong, and facts follow it.`);
+      const [sum, json] = [rest.toString("latin1", from, from + 9), rest.toString("utf8", from + 9, to)];
+      if (sum === `${sumOf(json)} `) {
+        tell(JSON.parse(json) as Fact);
+        end += to + 1 - from;
+      } else damaged = line;
+      from = to + 1;
     }
-    tell(JSON.parse(json) as Fact);
-    at = end + 1;
+    rest = rest.subarray(from);
   }
-  return at;
+  return end;
 }

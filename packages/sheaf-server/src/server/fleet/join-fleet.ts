@@ -9,6 +9,7 @@ import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { ModelSource } from "../models/deployment.ts";
 import { refuseLate } from "../models/local-batcher.ts";
 import { Models } from "../models/models.ts";
+import type { KeptResults } from "../../cache/kept-results.ts";
 import { cacheOpener } from "../models/open-cache.ts";
 import { batchSizeOf, ServedModel } from "../models/served-model.ts";
 import { turnKeys, type Tenanted } from "../models/tenanted.ts";
@@ -40,12 +41,13 @@ export function joinFleet(
   models: readonly (ModelDefinition | ModelSource)[],
   settings: Settings,
   log: FleetLog,
+  onDisk?: KeptResults,
 ): Fleet {
   const role = roleOf(settings);
   log.info({ role, nats: masked(settings.natsUrl ?? "") }, "joining a fleet");
   const isTenanted = hasTenants(settings);
   const connection = new FleetConnection(settings, log);
-  const openCache = cacheOpener(settings);
+  const openCache = cacheOpener(settings, onDisk);
   const traceOf = queueTraces();
 
   const openWorker = (definition: ModelDefinition, own: Settings): ServedModel => {

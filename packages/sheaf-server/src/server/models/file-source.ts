@@ -65,7 +65,8 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
   const spec = { ...resolved, name };
   // A gateway runs no model and has no device.
   if (roleOf(settings) === "gateway") return { ...spec, device: undefined };
-  const version = settings.modelVersion ?? (roleOf(settings) === "alone" ? undefined : await contentHash(model));
+  const needsVersion = roleOf(settings) !== "alone" || settings.cacheDir !== undefined;
+  const version = settings.modelVersion ?? (needsVersion ? await contentHash(model) : undefined);
   const versioned = { ...spec, version };
   // A model with an open executor has been self-tested already.
   const isUntried = "workerUrl" in versioned && spec.input.kind === "json";
