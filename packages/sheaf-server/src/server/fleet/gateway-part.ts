@@ -7,11 +7,15 @@ export class GatewayPart implements FleetPart {
   readonly ready: Promise<void>;
   readonly frontEnd: NatsFrontEnd<unknown, unknown>;
   readonly #connection: FleetConnection;
+  /** A model that restarts is no reason to refuse what the queue can hold until then. */
+  readonly #holdMs: number;
   #isReady = false;
+  #withoutWorkersAtMs: number | undefined;
 
-  constructor(frontEnd: NatsFrontEnd<unknown, unknown>, connection: FleetConnection) {
+  constructor(frontEnd: NatsFrontEnd<unknown, unknown>, connection: FleetConnection, holdMs: number) {
     this.frontEnd = frontEnd;
     this.#connection = connection;
+    this.#holdMs = holdMs;
     this.ready = connection.opened.then(() => frontEnd.ready());
     this.ready.then(
       () => (this.#isReady = true),
@@ -23,10 +27,14 @@ export class GatewayPart implements FleetPart {
     const { unavailableReason } = this.frontEnd;
     if (this.#connection.unavailableReason !== undefined) return this.#connection.unavailableReason;
     if (unavailableReason !== undefined) return `the queue cannot be used: ${unavailableReason}`;
-    const hasWorkers = this.frontEnd.workers().length > 0;
-    if (hasWorkers) return this.#isReady ? undefined : "the queue is not there yet";
-    return this.frontEnd.otherWorkers().length > 0
-      ? "the workers of this name serve another model; start gateways and workers with the same model"
-      : "no worker is alive";
+    if (this.frontEnd.workers().length > 0) {
+      this.#withoutWorkersAtMs = undefined;
+      return this.#isReady ? undefined : "the queue is not there yet";
+    }
+    if (this.frontEnd.otherWorkers().length > 0)
+      return "the workers of this name serve another model; start gateways and workers with the same model";
+    this.#withoutWorkersAtMs ??= performance.now();
+    const isHeld = this.#isReady && performance.now() - this.#withoutWorkersAtMs < this.#holdMs;
+    return isHeld ? undefined : "no worker is alive";
   }
 }

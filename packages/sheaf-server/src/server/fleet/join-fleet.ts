@@ -73,7 +73,7 @@ export function joinFleet(
       tag: tagOf(senderOf(options), traceOf(options.tag)),
     });
     const model = new ServedModel(definition, own, { batcher: frontEnd, isTenanted, callOf, cache, local });
-    model.join(new GatewayPart(frontEnd, connection));
+    model.join(new GatewayPart(frontEnd, connection, own.natsHoldMs));
     return model;
   };
   const open = (definition: ModelDefinition): ServedModel => {
