@@ -8,8 +8,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { PGlite } from "@electric-sql/pglite";
 import { connect, headers } from "@nats-io/transport-node";
+import OpenAI, { toFile } from "openai";
 import pg from "pg";
 import { createBatcher } from "sheaf";
+import { createServer } from "../../packages/sheaf-server/dist/index.js";
 import { batchLog } from "sheaf/adapters/batch-log";
 import { natsFrontEnd, natsWorker } from "sheaf/adapters/nats";
 import { startNats, whyNoNats } from "../support/nats-server.mjs";
@@ -34,6 +36,56 @@ test("PostgreSQL on a full disk", { skip: skip || skipWithoutPostgres }, async (
   t.after(() => pool.end());
   await survives(t, disk, pool, () => server.start());
 });
+
+test(
+  "batches on a full disk: an upload gets 507, a batch waits, live requests do not, and it goes on with room",
+  { skip },
+  async (t) => {
+    const disk = smallDisk(t, 32);
+    const run = (texts) =>
+      texts.map(({ length }) => Float32Array.from({ length: 4096 }, (_, i) => length + 1 / (i + 3)));
+    const model = { name: "m", input: { kind: "text", maxTokens: 9 }, output: { kind: "vector", length: 4096 }, run };
+    const settings = { port: 0, logLevel: "silent", batchesDir: join(disk, "batches") };
+    const server = await createServer({ models: [model], settings });
+    t.after(() => server.close({ graceMs: 0 }));
+    const url = `${await server.listen()}/v1`;
+    const openai = new OpenAI({ apiKey: "none", baseURL: url, maxRetries: 0 });
+    const upload = async (text) =>
+      openai.files.create({ file: await toFile(Buffer.from(text), "a"), purpose: "batch" });
+    const request = (n) => ({ custom_id: `${n}`, method: "POST", url: "/v1/embeddings", body: { input: `text ${n}` } });
+    const lines = Array.from({ length: 200 }, (_, n) => `${JSON.stringify(request(n))}\n`).join("");
+    const { id } = await upload(lines);
+    const filler = join(disk, "filler");
+    const leave = (bytes) =>
+      writeFileSync(filler, Buffer.alloc(statfsSync(disk).bavail * statfsSync(disk).bsize - bytes));
+    leave(100_000);
+    await assert.rejects(upload("x".repeat(1_000_000)), { status: 507 });
+    rmSync(filler);
+    leave(4_000_000);
+    const { id: batch } = await openai.batches.create({
+      input_file_id: id,
+      endpoint: "/v1/embeddings",
+      completion_window: "24h",
+    });
+    await untilTrue(async () =>
+      (await openai.batches.retrieve(batch)).metadata?.sheaf_paused?.includes("cannot be written"),
+    );
+    assert.equal((await openai.embeddings.create({ model: "m", input: "live" })).data.length, 1);
+    rmSync(filler);
+    await untilTrue(async () => (await openai.batches.retrieve(batch)).status === "completed");
+    const ended = await openai.batches.retrieve(batch);
+    const text = await (await openai.files.content(ended.output_file_id)).text();
+    assert.equal(
+      new Set(
+        text
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line).custom_id),
+      ).size,
+      200,
+    );
+  },
+);
 
 // nats-server 2.15 confirms nothing more on a full disk, and goes on so when there is room again; 2.10 to 2.12 refuse.
 test(

@@ -25,7 +25,7 @@ export async function receiveFile(
   const path = store.pathOf(id);
   const form = formParser(headers);
   const fields = new Map<string, string>();
-  let file: { readonly name: string; readonly written: Promise<void> } | undefined;
+  let file: { readonly name: string; readonly content: Readable; readonly written: Promise<void> } | undefined;
   let bytes = 0;
   let isTooLarge = false;
   const arriving = (more: number): unknown =>
@@ -54,7 +54,7 @@ export async function receiveFile(
     const written = pipeline(content, createWriteStream(path, { mode: 0o600, flush: true }));
     // Told below, or as the end of the form.
     written.catch((error: Error) => form.destroy(error));
-    file = { name: filename, written };
+    file = { name: filename, content, written };
   });
   try {
     const announced = full(Number(headers["content-length"] ?? 0));
@@ -80,6 +80,8 @@ export async function receiveFile(
     await store.put(stored);
     return stored;
   } catch (error) {
+    // The parser that is cut off does not end it.
+    file?.content.destroy();
     await file?.written.catch(() => undefined);
     await rm(path, { force: true });
     throw problemOfUpload(error, raw.destroyed);

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { appendFileSync, readdirSync } from "node:fs";
+import { request, type ClientRequest } from "node:http";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
@@ -129,6 +132,59 @@ test("with TENANT_BY=header the one that uploads is the tenant", async (t) => {
   const batch = await until(a, await start(a, lines(5)));
   assert.equal(batch.request_counts!.completed, 5);
   await assert.rejects(b.batches.retrieve(batch.id), { status: 404 });
+});
+
+test("a batch whose model is unloaded pauses and says so; what is left runs on the version that takes its place", async (t) => {
+  const model = halting();
+  const { openai, models } = await batching(t, { maxBatchSize: 4 }, [model]);
+  const batch = await start(openai, lines(40));
+  await until(openai, batch, (one) => one.request_counts!.completed >= 4);
+  const removed = models.remove(models.find("measure", "model"), 10_000);
+  model.release();
+  await removed;
+  const paused = await until(openai, batch, ({ metadata }) => (metadata as any)?.sheaf_paused !== undefined);
+  assert.match((paused.metadata as any).sheaf_paused, /^There is no model "measure"/);
+  const before = paused.request_counts!.completed;
+  assert.ok(before < 40);
+  const next = {
+    ...measuringTexts(),
+    versionName: "2",
+    run: (texts: string[]) => texts.map(() => Float32Array.of(2, 2)),
+  };
+  await models.add("measure").begin(next as never);
+  const ended = await until(openai, batch);
+  assert.deepEqual([ended.status, ended.request_counts!.completed], ["completed", 40]);
+  assert.deepEqual(ended.metadata, { sheaf_model_versions: "1, 2" });
+  const vectors = (await linesOf(openai, ended.output_file_id)).map((one) => one.response.body.data[0].embedding);
+  assert.equal(vectors.filter(([length, code]) => length === 2 && code === 2).length, 40 - before);
+});
+
+test("an upload that goes on is not cut by UPLOAD_TIMEOUT_MS, and one that the client leaves is removed", async (t) => {
+  const { app, url, folder, openai } = await batching(t);
+  const files = (): string[] => readdirSync(join(folder, "files"));
+  const part = (name: string, more: string, text: string): string =>
+    `--x\r\ncontent-disposition: form-data; name="${name}"${more}\r\n\r\n${text}`;
+  const begin = async (): Promise<[ClientRequest, Socket]> => {
+    const connected = once(app.server, "connection");
+    const headers = { "content-type": "multipart/form-data; boundary=x" };
+    const client = request(`${url}/v1/files`, { method: "POST", headers, agent: false });
+    client.write(part("file", '; filename="a"', "{}"));
+    const [socket] = (await connected) as [Socket];
+    while (files().length === 0) await new Promise((resolve) => setImmediate(resolve));
+    return [client, socket];
+  };
+  const [client, socket] = await begin();
+  const replied = once(client, "response");
+  // As Node does once the time is over.
+  app.server.emit("clientError", Object.assign(new Error(), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
+  client.end(`\r\n${part("purpose", "", "batch")}\r\n--x--\r\n`);
+  const [{ statusCode }] = await replied;
+  assert.equal(statusCode, 200);
+  const { id } = (await openai.files.list()).data[0]!;
+  await openai.files.delete(id);
+  const [left] = await begin();
+  left.on("error", () => undefined).destroy();
+  while (files().length > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
 test("a full folder refuses uploads with 507, and a batch waits in it until there is room", async (t) => {
