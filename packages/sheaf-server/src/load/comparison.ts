@@ -15,7 +15,7 @@ export const comparisonBasis: string =
   "“Lower” is said where the 99 % range of the ratio lies above 1. The range comes from leaving out each tenth of the run " +
   "in turn, on the same arrivals; it knows nothing of another seed, another hour or another machine.";
 
-// A configuration that answers this much less than the best is out of the race, even with the best latency.
+// A configuration that answers this much less than the best cannot win, even with the best latency.
 const answeredLess = 0.01;
 
 /** One sentence for each pattern: who won and by how much, or that there is no difference beyond noise. */
@@ -58,7 +58,7 @@ function ofLatency(runs: readonly LoadResult[]): string {
 
 interface Front {
   readonly quantile: Quantile;
-  /** The lowest, and all that are not beyond noise above it. */
+  /** The lowest, and all that differ from it only by noise. */
   readonly first: readonly LoadResult[];
   /** The lowest of the others, and the lead over it. */
   readonly next: { readonly run: LoadResult; readonly lead: Lead } | undefined;
@@ -91,8 +91,8 @@ const resolution = 0.004;
 const t99: Readonly<Record<number, number>> = { 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25 };
 
 /**
- * The ratio of two runs' quantiles by the jackknife over their parts: each part is left out of both, so that the
- * effect of the arrivals on both cancels out.
+ * The ratio of two runs' quantiles, with a jackknife over their parts: each part is left out of both runs, so that the effect of the
+ * arrivals cancels out.
  */
 export function leadOf(lower: LoadResult, higher: LoadResult, quantile: Quantile): Lead {
   const logRatio = (a: { readonly [q in Quantile]: number }, b: { readonly [q in Quantile]: number }): number =>

@@ -22,7 +22,10 @@ export interface LoadOptions {
   readonly warmUpMs?: number | undefined;
   /** A request without a reply this long after its intended time is given up and counts with that latency. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Each request becomes an operation of a client that gives up and tries again; `timeoutMs` is then the slowest one's time. */
+  /**
+   * Turns each request into an operation of a client that gives up and retries; `timeoutMs` is then the time of the slowest
+   * operation.
+   */
   readonly retries?: Retries | undefined;
   /** Who sends each request; the result tells them apart. */
   readonly senders?: Senders | undefined;
@@ -102,7 +105,7 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
         recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body, flight.sender);
         if (succeeded(status)) goodput?.answered(atMs - warmUpMs);
       }
-      // A caller of a closed loop comes back in the next tick at the latest, here at once.
+      // A closed loop's caller sends again at once.
       if (pattern === "closed" && atMs < totalMs && !stopped) send(atMs);
     }
 

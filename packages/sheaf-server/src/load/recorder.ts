@@ -4,9 +4,9 @@ import type { LatencyMs, LoadResult, PhaseResult, SenderResult, SeriesPoint } fr
 import { succeeded } from "./target.ts";
 
 const maxPoints = 120;
-/** Parts of a run that are left out in turn, to tell how sure its quantiles are. */
+/** Parts of a run that are left out in turn to estimate the error of its quantiles. */
 const parts = 10;
-/** Fewer would show nothing. */
+/** With fewer parts the error cannot be estimated. */
 const fewestParts = 5;
 
 interface Slot {
@@ -30,7 +30,7 @@ const newSlot = (): Slot => ({
   ok: 0,
 });
 
-/** Collects one run in constant memory: in all, per slice of time, and per phase of the pattern. */
+/** Collects one run in constant memory: as a whole, per slice of time, and per phase of the pattern. */
 export class Recorder {
   readonly #durationMs: number;
   readonly #sliceMs: number;
@@ -77,8 +77,8 @@ export class Recorder {
   }
 
   /**
-   * A request ended, one way or the other; `latencyMs` since its intended send time. A request refused or failed early
-   * has no latency: a server that answers 429 in a millisecond is not a fast one.
+   * Records the end of a request; `latencyMs` counts from its intended send time. A request that is refused or fails early has no
+   * latency, because a server that answers 429 in a millisecond is not a fast one.
    */
   ended(
     intendedAtMs: number,

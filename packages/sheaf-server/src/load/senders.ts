@@ -7,10 +7,10 @@ export interface Senders {
   nameAt(index: number): number;
 }
 
-/** So many draws, again and again. */
+/** Number of draws, which are repeated in a cycle. */
 const draws = 16_384;
 
-/** Tenants with equal parts of a load and, last, one more who floods: drawn at random, so that each has a Poisson stream. */
+/** Tenants with equal parts of a load and, last, one who floods; drawn at random, so that each sends a Poisson stream. */
 export class TenantMix implements Senders {
   readonly names: readonly string[];
   /** Most senders, the flood included. */

@@ -10,7 +10,7 @@ export type OutputDifferences = ReadonlyMap<string, number>;
  */
 const smallestScale = 1e-5;
 
-/** Deeper values are not looked at, so that a value that holds itself has an end. */
+/** Deeper values are ignored, so that a value that contains itself does not loop forever. */
 const deepest = 32;
 
 /** The values of one output: those at one path, the entries of its arrays together. */
@@ -18,7 +18,7 @@ interface Output {
   /** The largest absolute value on either side. */
   scale: number;
   difference: number;
-  /** Numbers of results without types: they are whole numbers as long as all of them are. */
+  /** For untyped numbers: whether all of them so far are whole. */
   isWhole: boolean;
   hasChanged: boolean;
 }
@@ -95,7 +95,7 @@ function outputAt(path: string, outputs: Map<string, Output>): Output {
 
 const floatArrays: ReadonlySet<string> = new Set(["Float16Array", "Float32Array", "Float64Array"]);
 
-/** By its name: not every version of Node has a Float16Array. */
+/** By name, because not every version of Node has a Float16Array. */
 function isFloats(value: unknown): value is Float32Array {
   return ArrayBuffer.isView(value) && floatArrays.has(value.constructor.name);
 }

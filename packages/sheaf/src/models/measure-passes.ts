@@ -12,7 +12,7 @@ export interface MeasurePassesOptions {
    */
   readonly maxSize?: number | undefined;
   /**
-   * Time for all passes together: the last one may end a little later. Milliseconds > 0.
+   * Time for all passes together; the last may end a little later. Milliseconds > 0.
    * @default 300
    */
   readonly budgetMs?: number | undefined;
@@ -34,8 +34,8 @@ const shapes: readonly (readonly [size: number, length: number])[] = [
 const mostRounds = 3;
 
 /**
- * Teaches a cost what passes of common sizes take, at a model's start: `run` runs the model once on `size` made-up items of
- * `length`. The first pass is not counted, the second one always is, and one that would not end within the budget is left out.
+ * Teaches a cost the times of common passes when a model starts: `run` runs the model once on `size` dummy items of length `length`.
+ * The first pass does not count, the second always does, and passes that would exceed the budget are left out.
  * @experimental It may change in any minor version.
  */
 export async function measurePasses(

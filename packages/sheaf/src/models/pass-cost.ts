@@ -6,28 +6,28 @@ export interface PassCosts {
 /** Levels by padded length (size × length), one for each octave, and by length, one for two octaves. */
 const paddedLevels = 21;
 const lengthLevels = 8;
-/** A pass teaches the places within an octave or so of it, … */
+/** A pass teaches the grid points within about an octave, … */
 const paddedWidth = 0.6;
 const lengthWidth = 0.75;
 /** … and a little about all others: how fast this machine is, … */
 const elsewhere = 0.01;
-/** … and how its speed changes: so much of an unexpected time moves all places. */
+/** … and how its speed changes: this share of an unexpected time moves all points. */
 const commonShare = 0.1;
-/** About as many passes are remembered at each place. */
+/** Roughly how many passes each point remembers. */
 const memory = 16;
 /** From the second pass at a place on, one moves its level by at most this factor, before it is averaged: 1.35. */
 const largestStep = 0.3;
 const passesToTrust = 2;
 
-/** The guess where nothing is known: a fixed part worth 16 positions, and attention, which doubles a position at 2,048. */
+/** The initial guess: a fixed part worth 16 positions, and attention, which doubles the cost of a position at 2,048. */
 const fixedLength = 16;
 const attentionLength = 2048;
 const guessMsPerPosition = 0.1;
 
 /**
- * Learns how long passes take on this machine: for a fixed part, for each position, and for caches that large passes no longer
- * fit in. It keeps a level (the logarithm of measured ÷ guessed time) at each place of a grid over padded length and length;
- * a pass moves the places near it. Bounded memory (3 kB), and a single slow pass hardly moves it.
+ * Learns how long passes take on this machine, including the fixed part, the cost per position, and caches that large passes
+ * overflow. It keeps a level (the logarithm of measured ÷ guessed time) at each point of a grid over padded length and length; a pass
+ * moves the points near it. Memory is bounded (3 kB), and a single slow pass hardly matters.
  * @experimental It may change in any minor version.
  */
 export class PassCost implements PassCosts {

@@ -11,12 +11,12 @@ export interface PassLimits {
 }
 
 const defaultMaxPaddedLength = 16_384;
-/** A bound on the search; a pass of so many items has long shared its fixed part. */
+/** Bounds the search; in a pass of this size the fixed part no longer matters. */
 const mostItems = 512;
 
 /**
- * Cuts a batch into passes of like length, so that their expected times together are least: dynamic programming over the items
- * in order of length, O(n · 512) costs for n items.
+ * Cuts a batch into passes of similar length with the least expected total time: dynamic programming over the items in order of
+ * length, O(n · 512) for n items.
  * @param lengths of the items, each > 0
  * @returns the indices of the items of each pass, rising; every index is in exactly one. Passes of short items come first.
  * @throws {RangeError} a length that is not a number > 0.

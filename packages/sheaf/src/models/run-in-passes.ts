@@ -26,11 +26,11 @@ export interface PassOptions<In, Out> extends PassLimits {
 }
 
 /**
- * Runs a batch of items of different lengths in passes of like length, short ones first, cut where that is expected to take
- * the least time, and learns from the time of each.
+ * Runs a batch of items of different lengths in passes of similar length, short ones first, cut so that the expected time is least,
+ * and learns from the time of each pass.
  * @returns the results in the order of the items. With `answer`, those of the last pass are answered by what is returned.
- * @throws the error of a pass: items of the passes before it keep their answers. The reason of `signal`. {RangeError} `lengths` has another length
- * than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
+ * @throws the error of a pass: items of the passes before it keep their answers. The reason of `signal`. {RangeError} `lengths` has
+ * another length than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
  * @experimental It may change in any minor version.
  */
 export async function runInPasses<In, Out>(

@@ -24,7 +24,7 @@ export interface CalibrateOptions<In> {
    */
   readonly targetError?: number | undefined;
   /**
-   * Stop after this long even so; at least `minRounds` rounds are measured.
+   * Stop after this long in any case; at least `minRounds` rounds are measured.
    * @default 20000
    */
   readonly maxMs?: number | undefined;
@@ -84,8 +84,8 @@ export interface Calibration {
 const withinTheBest = 0.95;
 
 /**
- * Measures run time over batch sizes: every round runs each size once at each concurrency, in a new order, so that a slow
- * moment of the machine touches all of them; medians, until their error is small enough.
+ * Measures run time by batch size. Every round runs each size once at each concurrency, in a new order, so that a slow moment of the
+ * machine affects all of them. It stops once the error of the medians is small enough.
  * @throws {RangeError} for options out of range; the run's own error, or that of a single item, as it is.
  * @experimental It may change in any minor version.
  */
@@ -117,10 +117,10 @@ export async function calibrate<In, Out>(
     const startedAtMs = clock.now();
     const results = await runBatch(items, handle);
     const elapsedMs = clock.now() - startedAtMs;
-    // By which keys does not matter here.
+    // The keys do not matter here.
     const values =
       results instanceof Map ? [...results.values()] : checkResults(results, size, "calibrate", handle.unanswered());
-    // A size whose items fail measures the way to the error, not the work.
+    // If items fail, the time is that of reaching the error, not of the work.
     for (let i = 0; i < values.length; i++) if (values[i] instanceof Error) throw values[i] as Error;
     return handle.runMs ?? elapsedMs;
   }
@@ -181,7 +181,7 @@ function summaryOf(rows: readonly CalibrationRow[], rounds: number): Calibration
   };
 }
 
-/** Every round starts elsewhere and every other one goes backwards: no size always follows the same one. */
+/** Rounds start at different sizes and alternate direction, so that no size always follows the same one. */
 function inOrder<T>(cells: readonly T[], round: number): T[] {
   const from = round % cells.length;
   const rotated = [...cells.slice(from), ...cells.slice(0, from)];

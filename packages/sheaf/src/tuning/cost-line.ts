@@ -8,7 +8,7 @@ export interface CostLine {
   readonly perItemMs: number;
   /** Share of the variance that the line explains, 0…1. */
   readonly r2?: number | undefined;
-  /** Costs are staircases as often as lines: where a size was measured and differs from the line, the table counts. */
+  /** Costs are often staircases, not lines: if a measured size differs from the line, the table counts. */
   readonly table?: readonly MeasuredPoint[] | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface MeasuredCost extends CostLine {
   readonly table: readonly MeasuredPoint[];
 }
 
-/** A size, its run time, and how far off that may be as a share of it (default 0). */
+/** A size, its run time, and the possible error as a share of that (default 0). */
 export type MeasuredPoint = readonly [size: number, runMs: number, errorRate?: number];
 
 /**

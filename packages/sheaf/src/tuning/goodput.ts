@@ -7,8 +7,8 @@ export interface SimulatedGoodput {
   /** By second: answers that came while their client waited. */
   readonly answeredPerS: readonly number[];
   /**
-   * After a surge: from its end until answers ÷ begun operations, second by second, stay at 0.95 of their
-   * share before it for 3 s. `Infinity` where they never do.
+   * After a surge: the time from its end until answers ÷ begun operations, second by second, stay at 0.95 of their share before it
+   * for 3 s. `Infinity` if they never do.
    */
   readonly recoveryMs: number | undefined;
 }
@@ -22,7 +22,7 @@ export class Goodput {
   readonly #begun: number[] = [];
   readonly #answered: number[] = [];
 
-  /** `surge`: when there is more load than before and after. */
+  /** `surge`: the time in which there is more load than before and after. */
   constructor(surge: { readonly atMs: number; readonly forMs: number } | undefined) {
     this.#surge = surge;
   }

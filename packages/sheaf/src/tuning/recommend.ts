@@ -2,10 +2,10 @@ import type { CostLine } from "./cost-line.ts";
 import { checkCount, checkOptions, checkPositive, numberThat, oneOf, type Check } from "../shared/checks.ts";
 
 export interface RecommendOptions {
-  /** Items that arrive, a second, independently of each other; > 0. `simulate` knows other patterns. */
+  /** Independent arrivals per second; > 0. `simulate` knows other patterns. */
   readonly ratePerS: number;
   /**
-   * Most time from an item's arrival to its result that is still good, in milliseconds.
+   * Longest acceptable time from an item's arrival to its result, in milliseconds.
    * @default none
    */
   readonly latencyBudgetMs?: number | undefined;
@@ -49,7 +49,7 @@ export interface Recommendation {
   readonly expectedSpeedup: number;
 }
 
-// A smaller gain is within the error of a measurement, and no reason for the machinery.
+// A smaller gain is within the error of measurement and does not justify batching.
 const smallestGain = 1.1;
 // Below this share of busy time two independent items rarely meet under any policy.
 const lowUtilisation = 0.1;
@@ -64,7 +64,7 @@ const risesNoMore = 0.95;
 export function recommend(costModel: CostLine, options: RecommendOptions): Recommendation {
   const { ratePerS, latencyBudgetMs = Infinity, slots = 1, order = "free" } = options;
   validate(costModel, options);
-  // Beyond the largest measured size costs may rise, and one far point may have bent the line.
+  // Beyond the largest measured size costs may rise, and a single far point may have bent the line.
   const measured = Math.max(...(costModel.table?.map(([size]) => size) ?? [Infinity]));
   const largest = Math.min(measured, options.maxBatchSize ?? (measured === Infinity ? 256 : measured));
   const run = runTimeOf(costModel);
@@ -94,7 +94,7 @@ export function recommend(costModel: CostLine, options: RecommendOptions): Recom
       `s(1) = ${ms(oneMs)} > ${ms(latencyBudgetMs)}, the budget, with nothing waiting`,
     );
   }
-  // The worst case of late binding: a batch has just left (one of `slots` ends every s ÷ slots), then the own run.
+  // The worst case: a batch has just left, one of `slots` ends every s ÷ slots, and then comes the item's own run.
   const worstMs = (size: number): number => run(size) * (1 + 1 / slots);
   const feasible = sizesUpTo(largest).filter((size) => size === 1 || worstMs(size) <= latencyBudgetMs);
   const itemsPerMs = (size: number): number => size / run(size);
@@ -143,8 +143,8 @@ export function recommend(costModel: CostLine, options: RecommendOptions): Recom
 }
 
 /**
- * The line, or the measured points with straight lines between them; beyond the last the line's slope goes on. A point
- * within twice its error of the line is taken for the line: the luckiest of several sizes must not look like a gain.
+ * The line, or the measured points with straight lines between them, continued with the line's slope. A point within twice its error
+ * of the line counts as on the line, so that the luckiest of several sizes does not look like a gain.
  */
 function runTimeOf({ fixedMs, perItemMs, table }: CostLine): (size: number) => number {
   if (table === undefined || table.length === 0) return (size) => fixedMs + perItemMs * size;
@@ -173,7 +173,7 @@ function sizesUpTo(largest: number): number[] {
   return [...sizes, largest];
 }
 
-/** Where batches of n take as long as n items need to arrive, by bisection; at most `largest`. */
+/** The size n at which a run takes as long as n items need to arrive, by bisection; at most `largest`. */
 function meanSize(run: (size: number) => number, perMs: number, largest: number): number {
   const grows = (size: number): boolean => perMs * run(size) > size;
   if (!grows(1)) return 1;

@@ -24,8 +24,8 @@ import type { SimulatedEnds, SimulationResult } from "./simulation-result.ts";
 import { virtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 
 /**
- * Runs the real batcher on a virtual clock: `arrivals` call it, a batch takes what `cost` says. Seconds of traffic take
- * milliseconds, and the same seed gives the same result.
+ * Runs the real batcher on a virtual clock: calls come as `arrivals` says, and a batch takes as long as `cost` says. Seconds of
+ * traffic take milliseconds, and the same seed gives the same result.
  * @throws {RangeError} on arrivals, costs or options that make no sense.
  * @experimental It may change in any minor version.
  */
@@ -34,8 +34,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 }
 
 /**
- * The same with workers that come and go, whose slots take the place of `concurrency`.
- * @throws {TypeError | RangeError} as `simulate` does, and for a way to scale that makes no sense.
+ * Like `simulate`, with workers that come and go, whose slots replace `concurrency`.
+ * @throws {TypeError | RangeError} as `simulate` does, and for invalid scaling.
  */
 export async function simulateScaled(
   options: SimulationOptions,
@@ -122,7 +122,7 @@ class Simulation {
       "priorities.immediate and .bulk together",
       share("priorities.immediate", immediate) + share("priorities.bulk", bulk),
     );
-    // Arrivals, run times and priorities draw apart: two policies see the same arrivals.
+    // Arrivals, run times and priorities draw from separate streams, so that two policies see the same arrivals.
     this.#choice = new Random(seed ^ 0x5bd1e995);
     if (retries !== undefined) {
       this.#clients = new Clients(retries, this.#clock, seed ^ 0x1b873593);
@@ -159,12 +159,12 @@ class Simulation {
     const settings: BatcherOptions<number, number> = {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
       ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
-      // The run times of a simulation know of no other runs: a learned number would only rise.
+      // Simulated run times do not depend on other runs, so a learned number would only rise.
       ...(scaling === undefined && { concurrency: firstConcurrency }),
       ...batcherOptions,
       clock: this.#clock,
     };
-    // A simulated run calls no batcher: however long it takes, nothing is stuck.
+    // A simulated run never waits for another, so a long one is not stuck.
     this.#batcher = assembleBatcher<number, number>(this.#executorOf(run), settings, auto, Infinity);
     this.#batcher.subscribe(({ size, reason }) => {
       this.#runs++;
@@ -185,7 +185,7 @@ class Simulation {
         if (atMs === undefined) return this.#autoscaler?.stop();
         this.#clock.at(atMs, () => {
           let laterMs: number | undefined = atMs;
-          // Calls of one moment come in one turn of the event loop.
+          // Calls at the same moment come in one turn of the event loop.
           while (laterMs !== undefined && laterMs <= atMs) {
             void this.#call();
             laterMs = this.#called < this.#items ? next() : undefined;
@@ -195,7 +195,7 @@ class Simulation {
       };
       arm(next());
     }
-    // A policy may keep the last few forever: what still waits when nothing else happens is flushed.
+    // A policy may hold the last items forever: flush them once nothing else happens.
     do {
       await this.#clock.idle();
       await this.#batcher.flush();
@@ -244,7 +244,7 @@ class Simulation {
     for (let i = 0; i < Math.min(clients, this.#items); i++) client();
   }
 
-  /** Calls user code: an error there must not become a call's, or be lost, but end the simulation. */
+  /** Calls user code. An error in it ends the simulation, instead of failing a call or being lost. */
   #watched<T>(of: () => T): T | undefined {
     try {
       return of();
@@ -279,7 +279,7 @@ class Simulation {
     this.#lastAtMs = this.#clock.now();
   }
 
-  /** That of its tenant where it has one, or drawn. */
+  /** The lane of the item's tenant, or a drawn one. */
   #laneOf(item: number): Lane {
     const own = this.#tenants?.kindOf(item).priority;
     if (own !== undefined) return laneOf(own);

@@ -5,7 +5,7 @@ import type { Retries } from "./traffic/clients.ts";
 import type { SimulatedTenants } from "./traffic/tenants.ts";
 import type { Weights } from "./traffic/weights.ts";
 
-/** What to simulate, beside every option of `createBatcher` but `clock` and `price`; an item is its number, from 0. */
+/** What to simulate, besides the options of `createBatcher` except `clock` and `price`; an item is its number, from 0. */
 export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "price"> {
   /**
    * When the calls come; needed without `tenants`.
@@ -14,7 +14,7 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    */
   readonly arrivals?: Arrivals | undefined;
   /**
-   * Callers who share the batcher, each with arrivals of its own; `result.tenants` has their figures.
+   * Callers who share the batcher, each with its own arrivals; `result.tenants` has their figures.
    * @default none: all calls come from `arrivals`
    * @see arrivals
    * @see tenantKey

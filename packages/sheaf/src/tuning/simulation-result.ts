@@ -2,7 +2,7 @@ import type { Priority } from "../core/contract/options.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import type { SimulatedGoodput } from "./goodput.ts";
 
-/** Milliseconds, of the calls that got a result after the warm-up; 0 without any. */
+/** Latency of the calls that got a result after the warm-up, in milliseconds; 0 if there are none. */
 export interface SimulatedLatency {
   readonly mean: number;
   readonly p50: number;
@@ -12,8 +12,8 @@ export interface SimulatedLatency {
 }
 
 /**
- * Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries`
- * a call ends as its last attempt did, and as `gaveUp` where its client had left.
+ * Calls by outcome: `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries` a call ends like its
+ * last attempt, or as `gaveUp` if its client had left.
  */
 export interface SimulatedEnds {
   readonly ok: number;
@@ -23,13 +23,13 @@ export interface SimulatedEnds {
   readonly gaveUp: number;
 }
 
-/** Of some of the calls. */
+/** Figures of some of the calls. */
 export interface SimulatedFigures {
   readonly items: SimulatedEnds;
   readonly latencyMs: SimulatedLatency;
 }
 
-/** Of the tenants of one name together, after the warm-up. */
+/** Figures of all tenants of one name together, after the warm-up. */
 export interface SimulatedTenantFigures extends SimulatedFigures {
   /** By second of the call, the warm-up included. */
   readonly latencyMsBySecond: readonly SimulatedLatency[];

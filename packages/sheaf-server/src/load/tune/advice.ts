@@ -9,7 +9,7 @@ export interface Advice extends Omit<Recommendation, "reason"> {
   readonly reason: Recommendation["reason"] | "batch-dependent";
   /** Whether the whole 95 % range of the measurement supports the verdict. */
   readonly isSettled: boolean;
-  /** The missing evidence where it does not; else nothing. */
+  /** The missing evidence if it does not; otherwise empty. */
   readonly missing: string;
   /** What the ends of the measured range would have advised, and the advice itself. */
   readonly ranges: AdviceRanges;

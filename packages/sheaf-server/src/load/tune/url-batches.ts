@@ -18,8 +18,8 @@ export interface UrlBatchesOptions {
 }
 
 /**
- * One batch is one request that holds all of its items: `{"inputs": […]}`, or `{"input": […]}` at `/v1/embeddings`. The
- * times hold the way there and back; a server that splits requests shows it as steps.
+ * One batch is one request that holds all of its items: `{"inputs": […]}`, or `{"input": […]}` at `/v1/embeddings`. Times include the
+ * round trip; a server that splits requests shows up as steps.
  */
 export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget> {
   const url = parsedUrl(options.target);

@@ -5,16 +5,16 @@ import type { ScalingSettings, SimulatedWorkers } from "./scaling.ts";
 export interface Load {
   /** Items waiting. */
   readonly queued: number;
-  /** Time that runs have taken so far, of all slots together. */
+  /** Total run time so far, over all slots. */
   readonly busyMs: number;
-  /** `stats().slotsNeeded` of the batcher; undefined while it says nothing. */
+  /** `stats().slotsNeeded` of the batcher; undefined while it is unknown. */
   readonly slotsNeeded: number | undefined;
 }
 
 /** A smaller difference from the target changes nothing, as in Kubernetes. */
 const tolerance = 0.1;
 
-/** Adds and removes the workers of a simulation. Adds at once; removes once nothing has asked for them for long enough. */
+/** Adds and removes the workers of a simulation: adds at once, and removes workers that no recent decision asked for. */
 export class Autoscaler {
   readonly #settings: ScalingSettings;
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class Autoscaler {
     this.#asked = this.#asked.filter(({ atMs }) => atMs > nowMs - downAfterMs);
     this.#asked.push({ atMs: nowMs, workers: wanted });
     const workers = this.#readyAtMs.length;
-    // A schedule knows what will come: nothing asks for a worker by chance.
+    // A schedule is deliberate, so it needs no delay against chance.
     const asked = schedule === undefined ? Math.max(...this.#asked.map((each) => each.workers)) : wanted;
     const next = wanted > workers ? wanted : Math.min(workers, asked);
     if (next === workers) return;
