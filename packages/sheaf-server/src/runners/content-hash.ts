@@ -37,7 +37,7 @@ async function addFolder(hash: Hash, folder: string): Promise<void> {
     if (entry.name.startsWith(".")) continue;
     hash.update(`\n${entry.name}\n`);
     const path = join(folder, entry.name);
-    // A cache of Hugging Face holds links to its files.
+    // Hugging Face's cache holds links to files.
     const found = await stat(path);
     if (found.isDirectory()) await addFolder(hash, path);
     else if (found.isFile()) await addFile(hash, path);
@@ -76,7 +76,7 @@ async function addModule(hash: Hash, file: string): Promise<void> {
       if (found?.package !== undefined) packages.add(found.package);
     }
   }
-  // Where it lies does not count, only the contents of the files and how they lie to each other.
+  // Only the files' contents and relative positions count, not the absolute path.
   const digests = [...files.values()].map((bytes) => createHash("sha256").update(bytes).digest("hex"));
   const [first, ...others] = digests;
   hash.update([first, ...others.sort(), ...[...packages].sort()].join("\n"));

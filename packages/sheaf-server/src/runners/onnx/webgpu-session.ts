@@ -6,8 +6,8 @@ import { sizeFor } from "./fixed-sizes.ts";
 type Tensors = InferenceSession.FeedsType;
 
 /**
- * A session on WebGPU. Shaders are compiled when a run needs them first, and which ones depends on the shapes: so a batch is
- * filled up to one of a few sizes, by repeating its last row, and the rows of the filling are cut off again.
+ * A session on WebGPU. Shaders are compiled on first use and depend on shapes, so a batch is padded to one of a few sizes by
+ * repeating its last row, and the padding's results are cut off.
  */
 export class WebGpuSession implements OnnxSession {
   readonly fixedSizes: readonly number[];
@@ -55,8 +55,8 @@ export class WebGpuSession implements OnnxSession {
 }
 
 /**
- * After a failed run: a device that is lost (its driver was reset, or the GPU has gone) runs nothing again in this process.
- * So the process ends, as in a crash, and another takes its place and opens the device again.
+ * Called after a failed run: a lost device (the driver was reset, or the GPU is gone) never works again in this process. So the
+ * process ends, as in a crash, and its replacement opens the device again.
  */
 async function endIfLost(error: unknown): Promise<void> {
   try {

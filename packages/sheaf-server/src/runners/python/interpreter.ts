@@ -30,7 +30,7 @@ async function virtualEnvironment(folder: string): Promise<string | undefined> {
 async function versionOf(interpreter: string, isNamed: boolean): Promise<number[]> {
   const program = "import sys; print(*sys.version_info[:2])";
   try {
-    // Isolated and without site packages: the version alone is asked for.
+    // Isolated and without site packages, because only the version is needed.
     const { stdout } = await promisify(execFile)(interpreter, ["-I", "-S", "-c", program], {
       timeout: answersWithinMs,
     });

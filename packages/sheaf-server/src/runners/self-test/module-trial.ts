@@ -11,13 +11,13 @@ import { typedMessage } from "../../shared/typed-message.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
 export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize" | "signal"> {
-  /** As the module will run: a crash in native code must not take the server with it. */
+  /** The same isolation as in service, so that a crash in native code does not end the server. */
   readonly open: typeof workerThread | typeof workerProcess;
 }
 
 /**
- * A worker module that has a `sample`, tried out with it as other models are with made-up items: alone against in a batch.
- * Without a sample only its author knows its inputs, and it is served as it is.
+ * Self-tests a worker module with its `sample`, as other models with made-up items: alone and in batches. Without a sample only its
+ * author knows its inputs, and it is served untested.
  * @throws {Error} the module cannot be loaded.
  */
 export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModuleSpec> {
@@ -43,7 +43,7 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
   }
 }
 
-/** A model with the findings of the self-test on a ready executor of it: also that it fails on its own sample. */
+/** Adds the findings of the self-test, run on the model's ready executor, including a failure on its own sample. */
 export async function triedOut<Spec extends ModelSpec>(
   spec: Spec,
   executor: Executor<never, unknown>,

@@ -1,9 +1,9 @@
 import type { ModelInput } from "../contract/model-spec.ts";
 
-/** Scales a sample's numbers: large enough that scaling by the batch shows. */
+/** Factor for a sample's numbers, large enough that scaling by the batch shows. */
 export const farTimes = 1e6;
 
-/** Texts that no sample is like, in the order of their tokens: rare, repeated, other scripts, none. */
+/** Texts unlike any sample: rare tokens, repeated ones, other scripts, none. */
 export const farTexts: readonly string[] = [
   "!?#@%&*~^|".repeat(3),
   "the ".repeat(30).trim(),
@@ -13,7 +13,7 @@ export const farTexts: readonly string[] = [
   "",
 ];
 
-/** Inputs that a model takes, and that are far from its samples. */
+/** Valid inputs that are far from a model's samples. */
 export function neighboursOf(input: ModelInput, [sample]: readonly unknown[]): unknown[] {
   if (input.kind === "text") return [...farTexts];
   if (input.kind === "text-pair") return farTexts.map((text) => ({ query: text, text }));

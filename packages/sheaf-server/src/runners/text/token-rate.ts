@@ -1,11 +1,11 @@
 import type { CommonSpec } from "../contract/model-spec.ts";
 
 /**
- * Tokens of a text by its characters, learned from results that say how many they had. Characters beyond ASCII count apart,
- * by their further bytes: English has about 5 characters a token, code 3.6, Chinese 1.1.
+ * Estimates a text's tokens from its characters, learned from results that report token counts. Characters beyond ASCII count
+ * separately, by their extra bytes: English has about 5 characters a token, code 3.6, Chinese 1.1.
  *
- * Each result moves both rates towards its own count (normalised least mean squares), so that they follow a change of
- * language within some tens of texts.
+ * Each result moves both rates towards its own count (normalised least mean squares), so that they follow a change of language within
+ * a few dozen texts.
  */
 export class TokenRate {
   #perCharacter = 1 / 3;
@@ -27,7 +27,7 @@ export class TokenRate {
   }
 }
 
-/** Over about the last twenty texts: rates differ between texts of one language by a quarter. */
+/** Averages over about twenty texts, because rates differ by a quarter between texts of one language. */
 const gain = 0.05;
 
 /**

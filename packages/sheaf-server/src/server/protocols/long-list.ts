@@ -7,9 +7,9 @@ import type { ServedModel } from "../models/served-model.ts";
 const aborts = new AbortListeners();
 
 /**
- * The outcomes of a list that is longer than its queue. Its items enter as earlier ones leave, and fill at most half of the
- * queue: single requests find room beside it. The first failure, in order, ends it: the items after it fail with the same error.
- * @throws {BatcherError} `QUEUE_FULL` where the first item finds no room; any other error of the first item.
+ * Runs a list that is longer than its queue. Its items enter as earlier ones leave and fill at most half of the queue, so that single
+ * requests find room. The first failure, in order, ends the list: later items fail with the same error.
+ * @throws {BatcherError} `QUEUE_FULL` if the first item finds no room; any other error of the first item.
  */
 export async function inferLongList(
   model: ServedModel,
@@ -34,7 +34,7 @@ export async function inferLongList(
       }
     }
   };
-  // An item has the rest of the time; the caller gave the time of the whole.
+  // An item's timeout is what is left of the whole list's.
   const ofWhole = (error: unknown): unknown =>
     error instanceof BatcherError && error.details["timeoutMs"] !== undefined
       ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })
@@ -61,11 +61,11 @@ export async function inferLongList(
   return outcomes;
 }
 
-/** There is no room now. A result that would come too late is refused for another reason. */
+/** Whether there is no room now, as opposed to a result that would come too late. */
 const isFull = (error: unknown): boolean =>
   error instanceof BatcherError && error.code === "QUEUE_FULL" && error.details["expectedMs"] === undefined;
 
-/** Until a batch of the model has ended, the caller has gone, or `timeoutMs` have passed. */
+/** Resolves when a batch of the model has ended, the caller has gone, or `timeoutMs` have passed. */
 function nextBatch(model: ServedModel, signal: InferOptions["signal"], timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -10,13 +10,13 @@ import { packageVersion } from "../../shared/version.ts";
 import { needsKey } from "../../tenants/callers.ts";
 import type { Models } from "../models/models.ts";
 
-// The page's own files and nothing else; it sets styles on elements.
+// Only the page's own files; it sets inline styles.
 const contentPolicy =
   "default-src 'self'; base-uri 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'self'; style-src 'self' 'unsafe-inline'";
 
 /**
- * `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. They need no key, so they cost
- * no more than bytes in memory: the description is made once for each change of the models.
+ * `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. They need no key, so they must be
+ * cheap: the description is built once for each change of the models.
  */
 export async function documentRoutes(app: FastifyInstance, models: Models, settings: Settings): Promise<void> {
   const hasKey = needsKey(settings);
@@ -54,7 +54,7 @@ export async function documentRoutes(app: FastifyInstance, models: Models, setti
     return reply.type("application/json; charset=utf-8").send(bytes);
   };
   await app.register(swaggerUi, {
-    // It would make its own two copies anew for each request.
+    // Its own handlers would copy the description twice per request.
     uiHooks: {
       onRequest: (request, reply, done) => {
         const { url } = request.routeOptions;
@@ -89,7 +89,7 @@ interface Operation {
   readonly requestBody?: object;
 }
 
-/** Routes that are added from now on, whose schemas depend on the models. */
+/** Collects routes added from now on whose schemas depend on the models. */
 function describedRoutes(app: FastifyInstance): readonly DescribedRoute[] {
   const routes: DescribedRoute[] = [];
   app.addHook("onRoute", ({ url, method, config }) => {
@@ -100,7 +100,7 @@ function describedRoutes(app: FastifyInstance): readonly DescribedRoute[] {
   return routes;
 }
 
-/** The document with the names and inputs of the models as they are now: swagger builds it once. */
+/** Fills in the current names and inputs of the models, because swagger builds its document only once. */
 function withSchemas(document: OpenApi, routes: readonly DescribedRoute[]): object {
   const paths: Record<string, Record<string, Operation>> = { ...document.paths };
   for (const { path, method, describe } of routes) {

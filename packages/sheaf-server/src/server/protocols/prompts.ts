@@ -2,7 +2,7 @@ import type { ServedModel } from "../models/served-model.ts";
 import { invalid } from "../../problems/problem.ts";
 import { anyText, field, oneOf, type Field } from "./fields.ts";
 
-/** A prompt that a request asks for: by its name, or by what its texts are. */
+/** A prompt that a request asks for, by name or by the kind of its texts. */
 export interface WantedPrompt {
   /** Path of the field. */
   readonly path: string;
@@ -10,7 +10,7 @@ export interface WantedPrompt {
   readonly inputType?: string | undefined;
 }
 
-/** The names that prompts have for what a text is, as sentence-transformers looks for them. */
+/** Prompt names for each kind of text, in the order in which sentence-transformers looks for them. */
 const promptNames: Readonly<Record<string, readonly string[]>> = {
   query: ["query"],
   search_query: ["search_query", "query"],
@@ -21,7 +21,7 @@ const promptNames: Readonly<Record<string, readonly string[]>> = {
   "retrieval.passage": ["retrieval.passage", "passage", "document", "corpus"],
 };
 
-/** What a text is, by the words of Cohere, Jina and Voyage. */
+/** The kind of the texts, in the terms of Cohere, Jina and Voyage. */
 export const inputType: Field<string | undefined> = field(
   oneOf(...Object.keys(promptNames), "classification", "clustering"),
   "Kind of the texts; the model's prompt for it is put before each. A model without prompts returns the same vector for every kind.",
@@ -39,8 +39,8 @@ export const promptName: Field<string | undefined> = field(
 );
 
 /**
- * The text that goes before a request's texts; undefined: the model's default.
- * @throws {Problem} 422 a prompt that the model lacks
+ * The prompt for a request's texts; undefined for the model's default.
+ * @throws {Problem} 422 for a prompt that the model lacks
  */
 export function promptOf(
   wanted: WantedPrompt | undefined,
@@ -58,7 +58,7 @@ export function promptOf(
   const known = Object.hasOwn(promptNames, type) ? promptNames[type] : undefined;
   const found = (known ?? [type]).find((name) => Object.hasOwn(prompts, name));
   if (found !== undefined) return prompts[found];
-  // A query or a document without a prompt of its own has none, and not the default one.
+  // If the model has no prompt for this kind of text, none is used, not even the default one.
   if (known !== undefined) return "";
   throw invalid(wanted!.path, `a type that ${model} has a prompt for (${names.join(", ")})`, type);
 }

@@ -15,7 +15,7 @@ import { promptOf, withPrompt } from "./prompts.ts";
 import { inferEvery } from "./requests.ts";
 import { checkTokenLimit, tellTruncated, truncationWarnings, type TokenLimit } from "./truncation.ts";
 
-/** A request for an order of texts, as its route has read it. */
+/** A ranking request, as its route has read it. */
 export interface TextsToRank {
   /** The model; undefined: the first that can rank. */
   readonly name: string | undefined;
@@ -52,14 +52,14 @@ export interface Ranked {
   readonly warnings: readonly string[] | undefined;
 }
 
-/** Reads a request for an order of texts and runs it: for the routes of every service that ranks. @throws {Problem} */
+/** Reads and runs a ranking request, for the routes of every imitated service. @throws {Problem} */
 export async function rankTexts<Wanted extends TextsToRank>(
   models: Models,
   reply: FastifyReply,
   read: (body: unknown) => Wanted,
 ): Promise<Ranked & { readonly wanted: Wanted }> {
   const { request } = reply;
-  // The model is named in the body: a draining server says so before it reads one.
+  // The model is named in the body, so a draining server refuses before it reads that.
   models.refuseDraining();
   const wanted = read(jsonOf(request.body));
   const model = models.take(wanted.name, "model", ranksTexts);
@@ -85,7 +85,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
   return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens, warnings };
 }
 
-/** Texts to order, each as `item` says; a model that compares vectors needs a place in the queue for the query too. */
+/** Texts to rank, each read by `item`; a model that compares vectors needs a place in the queue for the query too. */
 export const textsToRank = (item: (text: Schema) => Schema): Kind<readonly unknown[]> => ({
   read(texts, path) {
     if (!Array.isArray(texts)) throw invalid(path, "an array of texts", texts);
@@ -117,10 +117,10 @@ function readItems({ query, texts, path, pathOf }: TextsToRank, model: ServedMod
   });
 }
 
-/** A cross-encoder gets the query beside each text: all these copies have at most this many times MAX_TEXT_CHARS. */
+/** A cross-encoder gets a copy of the query with each text; bounds all copies, in multiples of MAX_TEXT_CHARS. */
 const mostQueryTimes = 100;
 
-/** Between 0 and 1, or the logit itself; a model that gives no logit has one score. */
+/** A score between 0 and 1, or the raw logit; a model without logits has only its score. */
 function scoreOf(output: unknown, isRaw: boolean): number {
   const { score, logit } = output as { readonly score: number; readonly logit?: number };
   if (logit === undefined) return score;

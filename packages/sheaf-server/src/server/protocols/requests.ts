@@ -12,18 +12,18 @@ import { Problem } from "../../problems/problem.ts";
 import { problemFor } from "../../http/replies.ts";
 
 /**
- * For a route that knows its model by the path: while that has no room for any request, they are refused before their bodies are
- * read, which is most of what a refusal costs. `optionsOf` gives what the headers alone decide; none where the body does.
+ * For a route whose path names the model: while the model has no room, refuses requests before their bodies are read, which is most
+ * of a refusal's cost. `optionsOf` returns the options that headers alone decide, or none if the body has a say.
  */
 export function refuseUnread(
   take: (request: FastifyRequest) => ServedModel,
   optionsOf?: (request: FastifyRequest, model: ServedModel) => Pick<InferOptions, "priority" | "timeoutMs">,
 ): { readonly onRequest?: onRequestHookHandler } {
-  // A trace shows refused requests too, below a span that begins when the body has been read.
+  // Not with tracing: spans start once the body has been read, and traces include refused requests.
   if (isTraced()) return {};
   return {
     onRequest(request, _reply, done) {
-      // A tenant's bounds and counts are those of its items.
+      // Not with tenants: their bounds and counts need the items.
       if (callerOf(request) !== undefined) return done();
       let model: ServedModel | undefined;
       try {
@@ -31,7 +31,7 @@ export function refuseUnread(
         model.checkRoom(optionsOf?.(request, model));
         done();
       } catch (error) {
-        // The route itself says what else is wrong.
+        // Other errors are left to the route.
         if (model === undefined || !(error instanceof BatcherError)) return done();
         model.statistics.failed(0);
         done(problemFor(error, model));
@@ -42,7 +42,7 @@ export function refuseUnread(
 
 type Settled = PromiseSettledResult<Served>[];
 
-/** A request of one item; `path` is that of its text. @throws {Problem} where it fails. */
+/** Runs one item; `path` is that of its text. @throws {Problem} if it fails. */
 export async function inferOne(
   model: ServedModel,
   item: unknown,
@@ -61,7 +61,7 @@ export async function inferOne(
   }
 }
 
-/** A request of several items, each with an outcome of its own, in order. @throws {Problem} where none is let in. */
+/** Runs several items, each with its own outcome, in order. @throws {Problem} if none is admitted. */
 export async function inferEach(
   model: ServedModel,
   items: readonly unknown[],
@@ -89,8 +89,8 @@ export async function inferEach(
 }
 
 /**
- * A request of several items, also more than the queue holds, that fails with the first of them. `pathOf` gives the path of an
- * item's text. @throws {Problem}
+ * Runs several items, even more than the queue holds; fails if one of them fails. `pathOf` gives the path of an item's text. @throws
+ * {Problem}
  */
 export async function inferEvery(
   model: ServedModel,
@@ -98,7 +98,7 @@ export async function inferEvery(
   options: InferOptions,
   pathOf: (index: number) => string,
 ): Promise<Served[]> {
-  // One item needs none of the bookkeeping of a list.
+  // A single item needs no bookkeeping of a list.
   if (items.length === 1) return [await inferOne(model, items[0], options, pathOf(0))];
   const startedAtMs = performance.now();
   const { queueMaxSize, requestTimeoutMs } = model.settings;
@@ -117,8 +117,9 @@ export async function inferEvery(
 }
 
 /**
- * A worker counts the tokens of a text: only its result tells that it was cut. `pathOf` gives undefined where the reply has one text.
- * @throws {Problem} 422 naming the first text that was cut and must not be
+ * Refuses results of truncated texts. Workers count tokens, so only the result shows that a text was cut. `pathOf` gives undefined if
+ * the reply has one text.
+ * @throws {Problem} 422 naming the first text that was cut but must not be
  */
 function refuseTruncated(
   served: readonly Served[],

@@ -23,8 +23,8 @@ import { limitOf, promptTokens, tokenLimit, truncation, warnings } from "./trunc
 type Path = "/rerank" | "/v1/rerank" | "/v2/rerank";
 
 /**
- * `POST /rerank`: texts by how well they answer a query, the best first. With `texts` the request and its reply are TEI's,
- * with `documents` those of Cohere, Jina and vLLM, which `/v1/rerank` and `/v2/rerank` take too.
+ * `POST /rerank`: ranks texts by how well they answer a query, best first. With `texts` the request and reply are TEI's; with
+ * `documents`, and on `/v1/rerank` and `/v2/rerank`, those of Cohere, Jina and vLLM.
  */
 export function rerankRoutes(app: FastifyInstance, models: Models): void {
   for (const path of ["/rerank", "/v1/rerank", "/v2/rerank"] as const) {
@@ -68,11 +68,11 @@ const documentsBody = (returnDocuments: boolean) =>
     truncate_prompt_tokens: field(promptTokens, "vLLM's limit of a query and its document; -1 is the model's own."),
     truncation_side: truncation.truncation_direction,
     priority,
-    // A document is one chunk here.
+    // Documents are not split into chunks.
     ...ignored("max_chunks_per_doc", "user"),
   });
 
-// Jina and vLLM give the documents unless they are told not to; Cohere's second version never does by itself.
+// Jina and vLLM return the documents unless told not to; Cohere's version 2 only if asked.
 const documentsBodies = {
   "/rerank": documentsBody(true),
   "/v1/rerank": documentsBody(true),
@@ -89,7 +89,7 @@ interface RankedDocuments extends TextsToRank {
   readonly returnDocuments: boolean;
 }
 
-/** Told apart by the field that has the texts. */
+/** The field with the texts tells the two kinds of request apart. */
 function readTextsOrDocuments(body: unknown): RankedTexts | RankedDocuments {
   const hasDocuments = typeof body === "object" && body !== null && "documents" in body && !("texts" in body);
   return hasDocuments ? readDocuments(body, "/rerank") : readTexts(body);
@@ -165,7 +165,7 @@ async function answer(models: Models, reply: FastifyReply, read: Read): Promise<
   })); // prettier-ignore
 }
 
-/** As an object, also where the caller gave a bare text. */
+/** As an object, even if the caller gave a bare text. */
 function documentOf({ documents, returnDocuments }: RankedDocuments, index: number): object {
   if (!returnDocuments) return {};
   const document = documents[index];

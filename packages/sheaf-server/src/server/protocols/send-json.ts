@@ -14,7 +14,7 @@ export async function sendJson(reply: FastifyReply, parts: JsonParts, settings: 
 }
 
 /**
- * The bytes of a reply's JSON. Those of a large one are made in pieces, each in a turn of the caller.
+ * The bytes of a reply's JSON. A large reply is made in pieces, each in one of the caller's turns.
  * @throws {Problem} 422 for more than MAX_REPLY_BYTES.
  */
 export async function jsonInTurns(

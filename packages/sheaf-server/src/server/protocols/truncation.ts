@@ -7,7 +7,7 @@ import { isTruncated } from "../codec/outputs.ts";
 import { invalid } from "../../problems/problem.ts";
 import { field, integerFrom, kindOf, oneOf, trueOrFalse, type Field, type Kind } from "./fields.ts";
 
-// Litellm sends it with every request.
+// litellm sends it with every request.
 const direction = (allowed: readonly Side[]): Kind<Side> => ({
   read(value, path) {
     const side = typeof value === "string" ? allowed.find((one) => one === value.toLowerCase()) : undefined;
@@ -31,7 +31,7 @@ export const truncation: {
   truncation_direction: field(direction(["right"]), "Texts are truncated at the end; no other direction is supported."),
 };
 
-/** The same of `/embed`, where a text may be cut at its start. */
+/** The same for `/embed`, where a text may also be cut at its start. */
 export const truncationOnEitherSide: typeof truncation = {
   truncate: truncation.truncate,
   truncation_direction: field(direction(["right", "left"]), "Side on which texts that are too long are truncated."),
@@ -56,7 +56,7 @@ export const truncateSideOrNot: Field<Truncate | undefined> = field(
   `${cutWords} true is END and false NONE.`,
 );
 
-/** Says in a reply's header how many of its texts were cut: few of the imitated APIs have a field for it. */
+/** Reports in a header how many texts were cut, because few of the imitated APIs have a field for it. */
 export function tellTruncated(reply: FastifyReply, outputs: readonly unknown[]): void {
   const count = outputs.filter(isTruncated).length;
   if (count > 0) reply.header(truncatedHeader, String(count));
@@ -64,7 +64,7 @@ export function tellTruncated(reply: FastifyReply, outputs: readonly unknown[]):
 
 const truncatedHeader = "x-sheaf-truncated";
 
-/** Cohere's `meta.warnings`: undefined where no text was cut. */
+/** Cohere's `meta.warnings`; undefined if no text was cut. */
 export function truncationWarnings(
   outputs: readonly unknown[],
   pathOf: (index: number) => string,
@@ -79,12 +79,12 @@ export const warnings: OptionalSchema = Type.Optional(
   Type.Array(Type.String(), { description: "The texts that were truncated; absent if none was." }),
 );
 
-/** A caller's limit in tokens, for `checkTokenLimit`: no model cuts texts at another length than its own. */
+/** A caller's limit in tokens, for `checkTokenLimit`; models cut texts only at their own limit. */
 export const tokenLimit: Kind<number> = integerFrom(1, ({ all }) =>
   Type.Integer({ minimum: Math.max(1, ...all.map(({ definition: { input } }) => mostTokens(input) ?? 1)) }),
 );
 
-/** vLLM's way to name such a limit. */
+/** vLLM's form of such a limit. */
 export const promptTokens: Kind<number | undefined> = {
   read: (value, path) => (value === -1 ? undefined : tokenLimit.read(value, path)),
   schema: (models) => Type.Union([Type.Integer({ enum: [-1] }), tokenLimit.schema(models)]),
@@ -102,7 +102,7 @@ export interface TokenLimit {
 export const limitOf = (tokens: number | undefined, path: string): TokenLimit | undefined =>
   tokens === undefined ? undefined : { path, tokens };
 
-/** Refuses a limit below the model's own: texts are cut at that one. @throws {Problem} 422 */
+/** Refuses a limit below the model's own, at which texts are cut. @throws {Problem} 422 */
 export function checkTokenLimit(limit: TokenLimit | undefined, { definition: { input } }: ServedModel): void {
   if (limit === undefined) return;
   const most = mostTokens(input) ?? Infinity;

@@ -20,10 +20,10 @@ import {
 import { sendJson } from "./send-json.ts";
 import { anyText, field, ignored, object, oneOf, readLater, required, type Kind } from "./fields.ts";
 
-/** The contract of Weaviate's module text2vec-transformers, one text or several a request. */
+/** The contract of Weaviate's module text2vec-transformers, with one or several texts per request. */
 export async function weaviateRoutes(app: FastifyInstance, models: Models): Promise<void> {
   await app.register(async (module) => {
-    // Weaviate names no content type.
+    // Weaviate sends no content type.
     takeUntyped(module);
     module.post(
       "/vectors",
@@ -76,7 +76,7 @@ const aText: Kind<string> = { ...anyText, schema: ({ settings }) => textSchema(s
 const shared = {
   config: field(configBody, "Settings of the vectors."),
   model: embeddingModel,
-  // Weaviate's request has the empty fields of its reply.
+  // Weaviate's requests include the empty fields of its reply.
   ...ignored("dims", "vector", "error"),
 };
 const vectorsBody = object("an object with text", {

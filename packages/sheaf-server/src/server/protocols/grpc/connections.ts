@@ -10,14 +10,14 @@ import { costs } from "../../../shared/costs.ts";
 import { isOpenMethod } from "./calls.ts";
 import { nameOfCode } from "./status.ts";
 
-/** How long the last replies may take to leave once every result is there. */
+/** How long the last replies may take to be sent once every result is there. */
 const lastRepliesMs = 2000;
 
 /** A call that is open. */
 interface OpenCall {
   readonly path: string;
   readonly atMs: number;
-  /** Since when its reply or its end is handed over, as a look found it. */
+  /** When a look first found that its reply or end had been handed over. */
   answeredAtMs: number | undefined;
 }
 
@@ -30,8 +30,8 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Listens for gRPC, and bounds the resources of clients: connections, calls, pings, uploads and replies that nobody reads. Takes
- * connections itself and hands them to the gRPC server.
+ * Listens for gRPC and bounds clients' resources: connections, calls, pings, uploads and unread replies. It accepts connections
+ * itself and hands them to the gRPC server.
  */
 export class Connections {
   readonly #listener: NetServer;
@@ -54,7 +54,7 @@ export class Connections {
     this.#timer = setInterval(() => this.#look(), everyMs).unref();
   }
 
-  /** Calls that are open, of all connections together. */
+  /** Open calls of all connections together. */
   get calls(): number {
     return this.#open.size;
   }
@@ -67,7 +67,7 @@ export class Connections {
     return addressOf(this.#listener);
   }
 
-  /** Takes no more calls, gives the replies to those that are open a moment to leave, and closes every connection. */
+  /** Takes no more calls, gives the last replies a moment to be sent, and closes every connection. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#listener.close();
@@ -100,12 +100,12 @@ export class Connections {
       this.#open.delete(stream);
       threadTurns.open--;
       if (!this.#options.isStream(path)) {
-        // No handler and no interceptor ever sees a call that gRPC itself refused, such as one with too large a message.
+        // Handlers and interceptors never see a call that gRPC itself refuses, such as one with too large a message.
         const code = stream.sentTrailers?.["grpc-status"] ?? stream.sentHeaders?.["grpc-status"];
         const ended = nameOfCode(code === undefined ? status.CANCELLED : Number(code));
         this.#options.onEnd(path, ended, performance.now() - call.atMs);
       }
-      // Asked for only while closing: to count at the end of each of thousands of calls would take seconds.
+      // Only while closing: counting at the end of each of thousands of calls would take seconds.
       if (this.#whenAnswered !== undefined && this.#unanswered === 0) this.#whenAnswered();
     });
   }
