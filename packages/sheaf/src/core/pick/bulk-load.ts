@@ -30,10 +30,10 @@ export class BulkLoad {
   #atMs = 0;
   #before: BulkCounts | undefined;
   /** The smallest backlog so far, and looks since. */
-  #low = Infinity;
-  #sinceLow = 0;
+  #lowestBacklog = Infinity;
+  #looksSinceLowest = 0;
   /** Looks since the backlog has grown from there; 0 while it has not. */
-  #behind = 0;
+  #looksBehind = 0;
 
   /** `fullPerMs`: items that full runs serve; `places`: items of a full batch of every slot. */
   look(nowMs: number, counts: BulkCounts, fullPerMs: number, places: number): void {
@@ -44,20 +44,21 @@ export class BulkLoad {
     if (before === undefined || ms <= 0) return;
     const arrived = counts.arrived - before.arrived;
     const isLump = counts.bulkArrived - before.bulkArrived > lump * fullPerMs * ms;
-    if (isLump) this.#low += counts.bulkWaiting - before.bulkWaiting;
+    if (isLump) this.#lowestBacklog += counts.bulkWaiting - before.bulkWaiting;
     else if (this.#spans.push({ ms, arrived }) > looksKept) this.#spans.shift();
-    this.#sinceLow++;
-    if (counts.bulkWaiting <= this.#low) this.#settle(counts.bulkWaiting);
-    const grown = counts.bulkWaiting - this.#low;
+    this.#looksSinceLowest++;
+    if (counts.bulkWaiting <= this.#lowestBacklog) this.#settle(counts.bulkWaiting);
+    const grown = counts.bulkWaiting - this.#lowestBacklog;
     const { perMs, variance } = this.#arrivals();
-    if (this.#behind > 0 || grown > places + deviations * Math.sqrt(variance * this.#sinceLow)) this.#behind++;
-    if (this.#behind > patience) this.#settle(counts.bulkWaiting);
-    this.share = perMs > beyond * fullPerMs ? 0 : this.#behind > 0 ? 1 : easing * this.share;
+    if (this.#looksBehind > 0 || grown > places + deviations * Math.sqrt(variance * this.#looksSinceLowest))
+      this.#looksBehind++;
+    if (this.#looksBehind > patience) this.#settle(counts.bulkWaiting);
+    this.share = perMs > beyond * fullPerMs ? 0 : this.#looksBehind > 0 ? 1 : easing * this.share;
   }
 
   #settle(waiting: number): void {
-    this.#low = waiting;
-    this.#sinceLow = this.#behind = 0;
+    this.#lowestBacklog = waiting;
+    this.#looksSinceLowest = this.#looksBehind = 0;
   }
 
   /** How fast they come, and the variance of their number from look to look. */
