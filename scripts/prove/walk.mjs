@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { isMainThread } from "node:worker_threads";
 
 /** Each walk when it was last looked at, its lines without the policies'; write a lower number down where one has become shorter. */
-const recorded = { request: { files: 76 }, call: { files: 27, lines: 4_605 } };
+const recorded = { request: { files: 76 }, call: { files: 26, lines: 4_271 } };
 
 const self = fileURLToPath(import.meta.url);
 if (process.env.SHEAF_WALK === undefined && isMainThread) {

@@ -6,7 +6,7 @@ import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
 import type { Background } from "./background.ts";
-import { mayGo, Selection, type Preview } from "./selection.ts";
+import { Selection, type Preview } from "./selection.ts";
 import type { StandingOverload } from "./standing-overload.ts";
 import { takeTurns } from "./by-turns.ts";
 
@@ -62,7 +62,7 @@ export class NextBatch<In> {
     const mayStand = overload !== undefined && (this.#queue.size > maxBatchSize || overload.first !== undefined);
     group.newestFirst = mayStand && overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
-      const { waiting, oldestAtMs } = mayGo(group, this.#limits);
+      const { waiting, oldestAtMs } = group.mayGo(this.#limits);
       const bulk = group.laneQueue(2).live;
       return {
         waiting,

@@ -8,20 +8,6 @@ import { Cursor } from "./cursors.ts";
 import type { Background } from "./background.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
-/** The calls of a group that may go, as far as bulk is bounded. */
-export function mayGo<In>(
-  group: Group<In>,
-  { fill, onlyBulk }: BatchLimits,
-): { readonly waiting: number; readonly oldestAtMs: number } {
-  const [immediate, interactive, bulk] = group.laneQueues;
-  if (onlyBulk) return { waiting: bulk.live, oldestAtMs: bulk.oldestAtMs() };
-  if (fill === undefined) return { waiting: group.waiting, oldestAtMs: group.oldestAtMs() };
-  const filling = fill.weight > 0 ? Math.min(bulk.live, Math.floor(fill.items)) : 0;
-  // What stays is old: live calls must not count as held for as long.
-  const oldestAtMs = filling > 0 ? group.oldestAtMs() : Math.min(immediate.oldestAtMs(), interactive.oldestAtMs());
-  return { waiting: immediate.live + interactive.live + filling, oldestAtMs };
-}
-
 /** The next batch of a group, as it would be now. */
 export interface Preview {
   /** Items that could go; too many where counting exactly would cost a scan. */
@@ -88,7 +74,7 @@ export class Selection<In> {
     const count = this.#choose(group, maxBatchSize, nowMs, costs);
     const { closedByWeight, closedByBulk, weight, withImmediate, isAlone } = this;
     const capacity = closedByWeight || closedByBulk || isAlone ? count : maxBatchSize;
-    const toGo = mayGo(group, this.#limits);
+    const toGo = group.mayGo(this.#limits);
     return {
       // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
       waiting: count === capacity && !this.#hasOrder ? toGo.waiting : count,

@@ -4,6 +4,11 @@ import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./turns.ts";
 import type { BlockedCalls } from "./order-keys.ts";
 
+interface BulkBounds {
+  readonly fill: { readonly items: number; readonly weight: number } | undefined;
+  readonly onlyBulk: boolean;
+}
+
 /** The waiting calls of one group key, which never share a batch with those of another. */
 export class Group<In = unknown> {
   readonly key: unknown;
@@ -42,6 +47,16 @@ export class Group<In = unknown> {
     const [immediate, interactive] = this.laneQueues;
     if (immediate.live > 0) return 0;
     return interactive.live > 0 ? 1 : 2;
+  }
+
+  /** Its calls that may go, as far as bulk is bounded: to what live calls may take along, or to nothing else. */
+  mayGo({ fill, onlyBulk }: BulkBounds): { readonly waiting: number; readonly oldestAtMs: number } {
+    const { live: bulk } = this.laneQueue(2);
+    if (onlyBulk) return { waiting: bulk, oldestAtMs: this.laneQueue(2).oldestAtMs() };
+    if (fill === undefined) return { waiting: this.waiting, oldestAtMs: this.oldestAtMs() };
+    const filling = fill.weight > 0 ? Math.min(bulk, Math.floor(fill.items)) : 0;
+    // What stays is old: live calls must not count as held for as long.
+    return { waiting: this.waiting - bulk + filling, oldestAtMs: this.oldestAtMs(filling > 0 ? 2 : 1) };
   }
 
   /** All that wait, from the lowest lane up; copy them to remove some. */
