@@ -32,7 +32,6 @@ const files: Readonly<Record<string, string>> = {
 
 export const assetNames: readonly string[] = Object.keys(files);
 
-/** Every file of the page, by name. */
 export function readAssets(): ReadonlyMap<string, Asset> {
   return new Map(
     Object.entries(files).map(([name, path]) => {

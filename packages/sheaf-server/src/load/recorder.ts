@@ -146,7 +146,6 @@ export class Recorder {
     return [...this.#labels].map(([label, slot]) => ({ label, ...figures(slot, slot.lengthMs) }));
   }
 
-  /** By name. */
   get senderResults(): Readonly<Record<string, SenderResult>> {
     return Object.fromEntries(
       [...this.#senders].map(([name, slot]) => {

@@ -39,7 +39,6 @@ export class TenantMix implements Senders {
     return this.tenantAt(index) < this.#tenants ? 0 : 1;
   }
 
-  /** The name of a tenant. */
   nameOf(tenant: number): string {
     return tenant < this.#tenants ? `tenant-${tenant + 1}` : "flood";
   }

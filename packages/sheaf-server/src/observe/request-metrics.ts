@@ -7,7 +7,6 @@ export class RequestMetrics {
   readonly #durations = new Map<string, Buckets>();
   readonly #counts = new Map<string, { readonly route: string; readonly status: string; value: number }>();
 
-  /** Counts every request to an app. */
   count(app: FastifyInstance): void {
     app.addHook("onResponse", (request, reply, done) => {
       // A stream ends when its viewer goes: its length says nothing about requests.

@@ -34,7 +34,6 @@ const ownStatusOf = {
 
 export type ProblemCode = ErrorCode | keyof typeof ownStatusOf;
 
-/** Status of every code. */
 export const statusOfCode: Readonly<Record<ProblemCode, number>> = { ...ownStatusOf, ...httpStatusOf };
 
 /** An error with its place in the protocol. `param` is the path of the wrong value: `inputs[3]`. */
@@ -73,7 +72,6 @@ export function invalid(path: string, expected: string, got: unknown): Problem {
 /** The client has gone, and the server did not fail: only a log at debug shows it. */
 export const clientClosedRequest = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
 
-/** The message of anything thrown. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));
 
 /**

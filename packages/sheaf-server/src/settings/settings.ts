@@ -34,7 +34,6 @@ interface Row<T> {
   parse(raw: unknown): T | undefined;
 }
 
-/** One row of the table. */
 export interface Setting extends Required<Omit<Row<SettingValue>, "range">> {
   /** Name in a config file and in `Settings`, such as `maxBatchSize`. */
   readonly name: keyof Settings;
@@ -342,7 +341,6 @@ const rows = {
 /** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
 export type Settings = { readonly [Name in keyof typeof rows]: (typeof rows)[Name]["default"] };
 
-/** What a setting can be. */
 export type SettingValue = Settings[keyof Settings];
 
 /** The one list of settings: flags, environment variables, config file keys and their documentation come from it. */
@@ -393,7 +391,6 @@ export const proxyDefaults: Partial<Settings> = {
   runTimeoutMs: 60_000,
 };
 
-/** Rows of one heading. */
 function inGroup<Rows extends Readonly<Record<string, Row<unknown>>>>(
   group: SettingGroup,
   grouped: Rows,
@@ -402,7 +399,6 @@ function inGroup<Rows extends Readonly<Record<string, Row<unknown>>>>(
   return Object.fromEntries(entries) as ReturnType<typeof inGroup<Rows>>;
 }
 
-/** A row as it is. */
 function row<T>(own: Row<T>): Row<T> {
   return own;
 }

@@ -8,7 +8,7 @@ export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
 }
 
-/** @throws {UsageError} if it is none. */
+/** @throws {UsageError} if it is not a URL. */
 export function parsedUrl(text: string): URL {
   try {
     return new URL(text);

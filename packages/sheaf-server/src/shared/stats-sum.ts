@@ -20,7 +20,6 @@ const sumIn =
 
 type Counts = "queued" | "inFlight" | "items" | "batches" | "bisectRuns" | "abandonedRuns" | "hungRuns" | "reasons";
 
-/** The counts of several batchers, added up. */
 export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, Counts> {
   const sum = sumIn(parts);
   return {

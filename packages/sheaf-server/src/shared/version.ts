@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The version of this package. */
 export function packageVersion(): string {
   const manifest = readFileSync(join(import.meta.dirname, "..", "..", "package.json"), "utf8");
   return (JSON.parse(manifest) as { version: string }).version;

@@ -6,7 +6,6 @@ import type { ApiKey, SentKey } from "./api-keys.ts";
 import type { Meter } from "./meter.ts";
 import type { ItemOutcome, Tenant, Tenants } from "./tenants.ts";
 
-/** A request's items. */
 export interface Load {
   readonly items: number;
   /** Called where the tenant's weight is bounded. */

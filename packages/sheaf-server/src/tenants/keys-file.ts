@@ -8,7 +8,6 @@ import type { TenantBounds } from "./meter.ts";
 /** The tenant of API_KEY. */
 export const ownKeyName = "API_KEY";
 
-/** The terms of a key. */
 export interface KeyTerms {
   /** Also its tenant's name. */
   readonly name: string;
@@ -21,7 +20,6 @@ export interface KeyTerms {
   readonly bounds: TenantBounds;
 }
 
-/** An entry of the file, as JSON. */
 export interface KeyEntry {
   readonly name: string;
   readonly sha256: string | readonly string[];

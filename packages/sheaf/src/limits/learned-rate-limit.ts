@@ -55,7 +55,6 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly #pace = new Pace();
   readonly #sharers = new Sharers();
   readonly #processShare: ProcessShare | undefined;
-  /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
   /** The reserve: true weights seldom exceed their estimates by more than this share. */
   #excess = 0;
@@ -337,7 +336,6 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 }
 
-/** One batcher's place. */
 class Seat implements RateLimitSeat {
   readonly #limit: LearnedRateLimit;
   readonly #sharer: Sharer;

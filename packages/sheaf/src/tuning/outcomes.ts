@@ -32,7 +32,7 @@ export class Outcomes {
     this.ends[end]++;
   }
 
-  /** Of the calls from `from` on. */
+  /** Counts the calls from `from` on. */
   endsOf(from: number, counts: (call: number) => boolean): SimulatedEnds {
     const ends = noEnds();
     this.#end.forEach((end, call) => {

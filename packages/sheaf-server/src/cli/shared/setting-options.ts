@@ -27,7 +27,6 @@ export function commandWithSettings(
   return command;
 }
 
-/** The flag of a setting. */
 export class SettingOption extends Option {
   readonly setting: Setting;
 

@@ -11,7 +11,6 @@ export interface TextTokens {
 
 /** The graph of a text model: its inputs, and the output that has the result. */
 export interface TextGraph {
-  /** The output's name. */
   readonly output: string;
   /** Whether the output is what the folder's modules make, vectors of texts, or vectors of tokens; for heads logits. */
   readonly gives: "finished vectors" | "vectors" | "token vectors" | "logits";

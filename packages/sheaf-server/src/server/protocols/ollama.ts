@@ -89,7 +89,6 @@ const shared = {
   ...ignored("keep_alive"),
 };
 
-/** Of `POST /api/embed`. */
 const embedBody = object("an object with model and input", {
   model,
   input: required(oneOrMoreTexts),
@@ -98,7 +97,6 @@ const embedBody = object("an object with model and input", {
   ...shared,
 });
 
-/** Of `POST /api/embeddings`. */
 const embeddingsBody = object("an object with model and prompt", {
   model,
   prompt: required({ ...anyText, schema: ({ settings }) => textSchema(settings) }),
@@ -143,7 +141,6 @@ function readPrompt(body: unknown, models: Models): TextsToEmbed {
   };
 }
 
-/** @returns the name of a model */
 function readShow(body: unknown, models: Models): string {
   const given = (body ?? {}) as { readonly model?: unknown; readonly name?: unknown };
   const isOlder = (given.model ?? null) === null && (given.name ?? null) !== null;

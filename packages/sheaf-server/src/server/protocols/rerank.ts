@@ -41,7 +41,6 @@ const rankingModel = field(modelThat(ranksTexts), "Default: the first model that
 const topN = field(integerFrom(0), "Maximum number of results; 0, the default, returns all.");
 const query = required(readLater(({ settings }) => textSchema(settings)));
 
-/** TEI's request. */
 const textsBody = object("an object with query and texts", {
   query,
   texts: required(textsToRank((text) => text)),
@@ -52,7 +51,6 @@ const textsBody = object("an object with query and texts", {
   top_n: topN,
 });
 
-/** The request of Cohere, Jina and vLLM. */
 const documentsBody = (returnDocuments: boolean) =>
   object("an object with query and documents", {
     query,

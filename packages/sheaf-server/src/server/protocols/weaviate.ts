@@ -119,7 +119,6 @@ function readConfig(
 }
 
 const tags = ["Weaviate"];
-/** A reply without a body. */
 const empty = (description: string): object => ({ type: "null", description });
 const open = { tags: ["health"], security: [] };
 

@@ -3,7 +3,6 @@ import { check, checkFunction, checkOptions, checkText, type Check } from "../..
 import { describe } from "../../shared/describe.ts";
 import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../contract/options.ts";
 
-/** What to start, and how. */
 export interface Command {
   readonly command: string;
   readonly args: readonly string[];

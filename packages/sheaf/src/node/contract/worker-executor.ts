@@ -23,7 +23,7 @@ export interface InstanceInfo {
 
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
-/** Something happened to an instance. */
+/** A change of an instance's state. */
 export interface InstanceEvent {
   readonly instance: InstanceInfo;
   /** Why an instance died or was taken out of service, where there is a reason. */

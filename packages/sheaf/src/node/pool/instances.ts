@@ -5,7 +5,6 @@ import type { OpenConnection } from "./connection.ts";
 import type { InstanceEvent, InstanceRole } from "../contract/worker-executor.ts";
 
 export interface InstancesOptions {
-  /** Names the worker in errors. */
   readonly name: string;
   readonly resultRows: "own" | "view";
   readonly loadTimeoutMs: number;

@@ -6,7 +6,6 @@ import type { Instances } from "./instances.ts";
 import { RestartPauses } from "./restart-pauses.ts";
 
 export interface SupervisorOptions {
-  /** Names the worker in errors. */
   readonly name: string;
   readonly instances: number;
   readonly recycleAfterBatches: number;

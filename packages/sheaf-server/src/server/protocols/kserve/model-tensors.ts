@@ -31,7 +31,6 @@ export interface RequestTensor extends TensorValue {
 // Any JSON value as a text a row: items and results of worker modules have no other shape in common.
 const jsonTensor = (name: string): ProtocolTensor => ({ name, datatype: "BYTES", shape: [], hasBatchAxis: true });
 
-/** The inputs of a model, whatever its kind. */
 export function inputTensors(input: ModelInput): readonly ProtocolTensor[] {
   switch (input.kind) {
     case "text":

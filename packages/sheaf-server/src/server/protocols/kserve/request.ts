@@ -68,7 +68,6 @@ export interface NamedInput {
   readonly tensor: ProtocolTensor;
   /** Elements that the shape says. */
   readonly elementCount: number;
-  /** As it came. */
   readonly input: Readonly<Record<string, unknown>>;
 }
 
@@ -203,7 +202,6 @@ const ofRequest = parameters({
 export const ofInput: Kind<{ readonly binary_data_size: unknown }> = parameters({
   binary_data_size: optional(readLater(() => Type.Integer({ minimum: 0 }))),
 });
-/** Of an output. */
 const ofOutput = parameters({ binary_data: optional(trueOrFalse) });
 
 /** The JSON of a request, as `readInputs`, `readOutputs` and `withParameters` read it. */

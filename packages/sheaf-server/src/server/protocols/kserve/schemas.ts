@@ -21,7 +21,7 @@ const paramsOf = ({ models, versioned }: Path): Schema => {
   });
   return versioned ? Type.Object({ model, version }) : Type.Object({ model });
 };
-/** Two routes may not have one name. */
+/** Operation ids must be unique. */
 const named = (operationId: string, { versioned }: Path): string => (versioned ? `${operationId}Version` : operationId);
 export const error: Schema = Type.Object({ error: Type.String() });
 export const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
@@ -32,7 +32,6 @@ export const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
     422: "The model does not accept a shape or a value.",
   }).map(([status, description]) => [status, json(description, error)]),
 );
-/** Of a route that says something of a model. */
 const unknownOrUnready = { 404: errors[404], 503: errors[503] };
 
 const tensorFields = {

@@ -17,13 +17,11 @@ import { tellTruncated, truncation } from "../truncation.ts";
 export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
   (input.kind === "text" || input.kind === "text-pair") && output.kind === "labels";
 
-/** A text, or two that are judged together. */
 type Sequence = readonly [text: unknown, pair?: unknown];
 
 interface TextsToPredict {
   readonly name: string | undefined;
   readonly sequences: readonly Sequence[];
-  /** Path of a sequence. */
   readonly pathOf: (index: number) => string;
   /** One sequence, whose reply is not in a list. */
   readonly isSingle: boolean;
