@@ -4,7 +4,6 @@ import type { CacheUse } from "./cache-use.ts";
 import type { ResultCache } from "./result-cache.ts";
 import type { Served } from "./served.ts";
 
-/** Who asks. */
 interface Asking {
   /** Is told how many items were looked for, and found. */
   readonly cacheUse?: CacheUse | undefined;

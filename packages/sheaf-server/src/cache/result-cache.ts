@@ -39,7 +39,6 @@ export interface ResultCacheOptions {
   readonly onDisk?: KeptResults | undefined;
 }
 
-/** The results of one owner. */
 interface Part {
   readonly kept: LRUCache<string, Kept>;
   usedAtMs: number;

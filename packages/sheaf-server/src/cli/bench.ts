@@ -235,7 +235,6 @@ async function bodiesOf(
   return usage(() => bodiesFromFile(payloadFile, text));
 }
 
-/** Many callers of a load. */
 interface LoadTenants {
   readonly senders: Senders;
   readonly headers: TenantHeaders;

@@ -5,7 +5,6 @@ import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 
 /** The work of one batcher in one second: a point of every chart. */
 export interface BatcherSecond {
-  /** Items settled, by outcome. */
   readonly items: BatcherStats["items"];
   readonly batches: number;
   /** Arrival to result; null without a batch. Waits within a batch are taken as evenly spread up to the longest. */
@@ -17,7 +16,6 @@ export interface BatcherSecond {
   readonly lanes: Readonly<Record<"live" | "bulk", LaneSecond>> | null;
   /** Items looked for in its result cache; null without one. */
   readonly cache: CacheFigures | null;
-  /** Items in its batches. */
   readonly batchedItems: number;
   /** [size, number of batches of this size]. */
   readonly sizes: readonly (readonly [number, number])[];

@@ -60,7 +60,6 @@ export interface Playground {
 export interface BatcherState {
   /** `ready`, `loading`, `restarting`, `failed` …: one word. */
   readonly state: string;
-  /** Why it is not ready. */
   readonly reason?: string | undefined;
   /** Default: it runs in this process. Empty: its workers are on other machines. */
   readonly workers?: readonly { readonly id: number | string; readonly state: string }[] | undefined;

@@ -28,7 +28,6 @@ const nodeLoop: Loop = {
  * requests for a while, if any are open.
  */
 export class ThreadTurns {
-  /** All open requests. */
   open = 0;
   readonly #waiting: Waiting[] = [];
   /** When an account's next turn would begin if it had the thread to itself. Idle accounts save up nothing. */

@@ -6,11 +6,9 @@ import { succeeded, type RequestEnd, type Target } from "./target.ts";
 export interface PatientTarget extends Target {
   /** Requests so far, of all operations. */
   readonly attempts: number;
-  /** The slowest operation's time. */
   readonly longestMs: number;
 }
 
-/** An attempt that ended without success. */
 class Failure extends Error {
   readonly end: RequestEnd;
   readonly retryAfterMs: number | undefined;

@@ -12,7 +12,6 @@ const fewestParts = 5;
 interface Slot {
   readonly latency: Histogram;
   latencySumMs: number;
-  /** Requests that have a latency. */
   timed: number;
   scheduled: number;
   ended: number;

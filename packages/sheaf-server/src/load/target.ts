@@ -14,7 +14,6 @@ export interface Target {
    * returns, unless the returned function cancels it first.
    */
   send(index: number, done: (outcome: RequestEnd) => void): () => void;
-  /** Closes every connection. */
   close(): void;
   /** Requests that had to wait for a connection because the pool stood at its cap. */
   readonly waited: number;

@@ -2,7 +2,6 @@ import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 import type { CacheCounts, CachePart } from "../cache/cache-counts.ts";
 import { counter, gauge } from "./family.ts";
 
-/** A batcher whose results are kept, or not. */
 interface MaybeCached {
   readonly name: string;
   readonly cache: Pick<CachePart, "counts"> | undefined;

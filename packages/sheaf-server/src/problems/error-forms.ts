@@ -33,7 +33,6 @@ export function errorDocument(
   return { type: "application/problem+json", body: JSON.stringify(full) };
 }
 
-/** The kind of error in TEI's words. */
 function teiTypeOf({ status }: Problem): string {
   if (status === 429) return "Overloaded";
   if (status === 503) return "Unhealthy";

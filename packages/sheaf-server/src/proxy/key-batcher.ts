@@ -34,7 +34,6 @@ export class KeyBatcher {
   readonly #cache: ModelCache | undefined;
   /** Senders whose texts make requests hang. */
   readonly #accounts: Accounts = new Accounts();
-  /** Who made a call. */
   readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
   /** Who opened it; each opener has a share of all batchers. */
@@ -107,7 +106,6 @@ export class KeyBatcher {
     );
   }
 
-  /** Its tokens, as estimated. */
   weigh({ input }: EmbeddingCall): number {
     return estimateTokens(typeof input === "string" || Array.isArray(input) ? input : JSON.stringify(input));
   }

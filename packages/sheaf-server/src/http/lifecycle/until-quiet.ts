@@ -5,7 +5,6 @@ interface QuietOptions {
   readonly quietMs: number;
   /** Bounds the wait if clients never pause. */
   readonly longestMs: number;
-  /** Ends the wait early. */
   readonly done?: Promise<void> | undefined;
 }
 

@@ -72,7 +72,6 @@ export const json = (description: string, schema: Schema): object => ({
 
 const textError = Type.Object({ error: Type.String() });
 
-/** The bodies of errors, in each form. */
 const errorBodies: Readonly<Record<ErrorForm, { readonly type: string; readonly schema: Schema }>> = {
   problem: { type: "application/problem+json", schema: problem },
   message: {

@@ -6,7 +6,6 @@ export interface Assertion {
   /** Only results of this configuration; all without it. */
   readonly configuration: string | undefined;
   readonly holds: (result: LoadResult) => boolean;
-  /** The result's own figure, with its unit. */
   readonly actual: (result: LoadResult) => string;
 }
 

@@ -24,7 +24,6 @@ export class ResponseReader {
   /** How long a refusal asks its client to wait: `retry-after-ms`, or `retry-after` in seconds. */
   retryAfterMs: number | undefined;
 
-  /** The first 2 KiB of the body. */
   get body(): string {
     return Buffer.concat(this.#body).toString("utf8");
   }

@@ -12,10 +12,8 @@ export interface ReportSection {
 
 export interface ReportPage {
   readonly title: string;
-  /** Sentences above everything. */
   readonly verdicts: readonly string[];
   readonly sections: readonly ReportSection[];
-  /** Notes below. */
   readonly notes?: readonly string[] | undefined;
   /** The commands and the machine: label and value, shown as they are. */
   readonly facts: readonly (readonly [label: string, value: string])[];

@@ -45,7 +45,6 @@ export type TenantKey = (typeof tenantKeys)[number];
 /** One point: a policy under one load. */
 export interface WhatIfPoint {
   readonly policy: ConfigurationName;
-  /** Where the load comes from tenants. */
   readonly tenantKey?: TenantKey | undefined;
   /** Rate, callers, or the trace, for people. */
   readonly label: string;

@@ -21,7 +21,6 @@ export interface TuneTargetOptions {
   readonly workers: number;
   /** As INFERENCE_DEVICE; default: the CPU. */
   readonly device?: string | undefined;
-  /** The most items in a run. */
   readonly maxBatchSize: number;
   readonly seed: number;
   /** Of requests to a URL. */

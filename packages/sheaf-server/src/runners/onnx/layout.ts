@@ -12,7 +12,6 @@ export interface OnnxLayout {
    * such axis, so that an item is all of every tensor. The latter two are served one by one.
    */
   readonly axis: "batch" | "one-row" | "whole";
-  /** Why items cannot share a run. */
   readonly reason?: string | undefined;
 }
 

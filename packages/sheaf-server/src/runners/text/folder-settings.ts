@@ -34,7 +34,6 @@ export interface FolderSettings {
   readonly dimensions: readonly number[] | "any" | undefined;
   /** Classification: by id. */
   readonly labels: readonly string[];
-  /** The function applied to logits. */
   readonly activation: "softmax" | "sigmoid" | "identity";
   /** Ignored fields, by file; they change no result. */
   readonly unreadFields?: string | undefined;

@@ -72,7 +72,6 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   };
 }
 
-/** The names of its pooling modes. */
 function poolingOf({ modules: [first] }: FolderSettings): string | undefined {
   return first?.type === "pooling" ? first.modes.join("+") : undefined;
 }

@@ -49,7 +49,6 @@ export interface LoadedText {
   readonly fixedLengths: readonly number[];
   /** Of passes through the model, by texts and tokens; learned from each. */
   readonly cost: Pick<PassCost, "of" | "learn">;
-  /** The most texts of a batch. */
   readonly maxBatchSize: number;
 }
 

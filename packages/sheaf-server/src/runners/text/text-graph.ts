@@ -16,7 +16,6 @@ export interface TextGraph {
   readonly gives: "finished vectors" | "vectors" | "token vectors" | "logits";
   /** The length that every text is filled up to, where the graph takes no other. */
   readonly fixedLength: number | undefined;
-  /** Whether the graph takes one text at a time. */
   readonly isOneByOne: boolean;
   /** The graph's inputs for texts, filled up to a length. */
   feedsOf(texts: readonly TextTokens[], length: number): InferenceSession.FeedsType;

@@ -13,7 +13,6 @@ export interface TextInspectionRequest extends SessionSettings, FolderOptions {
 export interface TextInspection {
   readonly settings: FolderSettings;
   readonly vectorLength: number;
-  /** Whether the graph takes one text at a time. */
   readonly isOneByOne: boolean;
   readonly selfTest: SelfTest;
 }

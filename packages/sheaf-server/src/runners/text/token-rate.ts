@@ -37,7 +37,6 @@ const gain = 0.05;
 const charactersPerToken = { right: 400, left: 100 };
 
 interface Reading {
-  /** The most tokens of a text that are kept. */
   readonly maxTokens: number;
   /** Tokens that every text has beside its own. */
   readonly ownTokens: number;

@@ -18,7 +18,6 @@ export type VectorModule =
   | { readonly type: "normalize" }
   | {
       readonly type: "dense";
-      /** Path of its `model.safetensors`. */
       readonly weights: string;
       readonly from: number;
       readonly to: number;

@@ -32,7 +32,6 @@ export type Float32Parse =
       readonly ok: false;
       /** `not-finite`: a number beyond the range of float32, such as 1e999. `too-long`: more numbers than `target`. */
       readonly reason: "malformed" | "not-finite" | "too-long";
-      /** The element in question. */
       readonly index: number;
       /** Offset of its first byte. */
       readonly offset: number;

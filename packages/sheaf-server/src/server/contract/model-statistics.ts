@@ -22,7 +22,6 @@ export interface AnsweredRequest {
 export class ModelStatistics {
   readonly success: Duration = none();
   readonly fail: Duration = none();
-  /** Queue time of answered requests. */
   readonly queue: Duration = none();
   /** Answered requests for which nothing ran. */
   readonly withoutRun: Duration = none();

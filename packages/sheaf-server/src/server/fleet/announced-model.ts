@@ -8,7 +8,6 @@ import type { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { queueOf } from "./queue.ts";
 
-/** A worker's announcement of its model. */
 type Description = Pick<ModelDefinition, "input" | "output">;
 
 /**

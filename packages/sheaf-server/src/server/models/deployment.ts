@@ -70,7 +70,6 @@ export class Deployment {
   /** The counts of models that are gone. */
   #gone: BatcherStats | undefined;
   #load: Load | undefined;
-  /** Why the last load failed. */
   #failure: unknown;
   #cutOff = 0;
   #isClosed = false;

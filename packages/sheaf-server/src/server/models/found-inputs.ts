@@ -16,7 +16,6 @@ const failureMs = 10_000;
 export class FoundInputs {
   /** Inputs that crashed a worker or ran too long. */
   lost = 0;
-  /** Inputs refused because they had. */
   refused = 0;
   readonly #model: string;
   readonly #keyOf: (item: unknown) => string;

@@ -19,7 +19,6 @@ export interface Repository {
   load(name: string): Promise<void>;
   /** Resolves when it has finished its requests and freed its memory. @throws {Problem} */
   unload(name: string): Promise<void>;
-  /** The names in the folder that are not loaded. */
   unloaded(): Promise<string[]>;
 }
 
@@ -46,7 +45,6 @@ export function checkServed(models: readonly ModelDefinition[], settings: Partia
 export class Models {
   /** The server's settings; a model may have its own. */
   readonly settings: Settings;
-  /** The folder of models, if there is one. */
   repository: Repository | undefined;
   readonly #open: OpenModel;
   readonly #learn: LearnModel | undefined;

@@ -64,7 +64,6 @@ export class ServedModel {
   readonly settings: Settings;
   readonly batcher: Batcher<unknown, unknown>;
   readonly maxBatchSize: number;
-  /** JSON value → item. */
   readonly parse: InputParser;
   readonly statistics: ModelStatistics = new ModelStatistics();
   readonly cache: ModelCache | undefined;

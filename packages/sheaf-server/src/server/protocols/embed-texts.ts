@@ -24,7 +24,6 @@ import { checkTokenLimit, tellTruncated, truncationWarnings, type TokenLimit } f
 export interface TextsToEmbed {
   /** The model; undefined: the first that embeds texts. */
   readonly name: string | undefined;
-  /** One text, or an array of texts. */
   readonly texts: unknown;
   /** The field that has the texts. */
   readonly path: string;
@@ -54,7 +53,6 @@ export interface TextsToEmbed {
 
 export interface Embedded {
   readonly model: ServedModel;
-  /** In the order of the texts. */
   readonly vectors: readonly Float32Array[];
   /** Of each number of the vectors, where the model's folder has them. */
   readonly ranges: VectorRanges | undefined;
@@ -168,7 +166,6 @@ export const vectorLength: Field<unknown> = field(
   "Length of the vectors: the model's own, or a shorter one if its folder allows it.",
 );
 
-/** The lengths that any of these models gives. */
 function lengthSchema(models: readonly ServedModel[]): Schema {
   const outputs = models.map(({ definition }) => definition.output as Vector);
   if (outputs.length === 0 || outputs.some(({ dimensions }) => dimensions === "any"))

@@ -147,7 +147,6 @@ function readShow(body: unknown, models: Models): string {
   return withoutTag(isOlder ? showBodies.name.read(body, "").name : showBodies.model.read(body, "").model, models);
 }
 
-/** The tag of every model here. */
 const tag = ":latest";
 
 /** Ollama's clients may name a model with its tag. */
@@ -158,7 +157,6 @@ function withoutTag(name: string, { deployments }: Models): string {
 
 const startedAt = new Date().toISOString();
 
-/** The models that Ollama's routes can run. */
 const listOf = ({ all }: Models): object => ({
   models: all
     .filter(({ definition }) => embedsTexts(definition))

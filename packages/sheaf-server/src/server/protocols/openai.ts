@@ -71,7 +71,6 @@ const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
   ...(definition.note === undefined ? {} : { note: definition.note }),
 });
 
-/** The task of a model, by its inputs and outputs. */
 function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
   const { input, output } = definition;
   if (input.kind === "text-pair" && output.kind === "score") return "rerank";

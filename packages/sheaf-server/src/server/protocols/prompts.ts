@@ -4,7 +4,6 @@ import { anyText, field, oneOf, type Field } from "./fields.ts";
 
 /** A prompt that a request asks for, by name or by the kind of its texts. */
 export interface WantedPrompt {
-  /** Path of the field. */
   readonly path: string;
   readonly name?: string | undefined;
   readonly inputType?: string | undefined;

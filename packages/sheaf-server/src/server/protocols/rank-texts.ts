@@ -23,7 +23,6 @@ export interface TextsToRank {
   readonly texts: readonly unknown[];
   /** The field that has the texts. */
   readonly path: string;
-  /** Path of a text. */
   readonly pathOf: (index: number) => string;
   /** Most texts of the reply; undefined: all. */
   readonly mostRanks: number | undefined;
@@ -38,7 +37,6 @@ export interface TextsToRank {
 }
 
 export interface Rank {
-  /** Place among the texts. */
   readonly index: number;
   readonly score: number;
 }

@@ -35,7 +35,6 @@ export class FolderRepository {
   readonly #leaving: Map<string, Promise<void>> = new Map();
   /** By name: the fingerprint of the last load's files, or why there were none. */
   readonly #loadedFiles: Map<string, string> = new Map();
-  /** Running loads by name. */
   readonly #loading: Map<string, Promise<unknown>> = new Map();
   readonly #turns = new LoadTurns();
 
@@ -60,7 +59,6 @@ export class FolderRepository {
     return repository;
   }
 
-  /** The names in the folder that are not loaded. */
   async unloaded(): Promise<string[]> {
     return [...(await modelsIn(this.folder)).keys()].filter((name) => !this.#deployments.has(name));
   }

@@ -13,7 +13,6 @@ import { nameOfCode } from "./status.ts";
 /** How long the last replies may take to be sent once every result is there. */
 const lastRepliesMs = 2000;
 
-/** A call that is open. */
 interface OpenCall {
   readonly path: string;
   readonly atMs: number;
