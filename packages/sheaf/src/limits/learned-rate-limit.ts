@@ -41,7 +41,6 @@ const noAmounts: Amounts = { runs: 0, items: 0, weight: 0 };
 /** The limit of one key and model that batchers share: the given limits, and what the service's replies teach. */
 export class LearnedRateLimit implements SharedRateLimit {
   readonly sizes: RequestSizes = new RequestSizes();
-  /** Requests that the service accepted. */
   passes = 0;
   readonly #given: RateLimiter;
   readonly #budgets: Readonly<Record<Kind, Budget>>;
@@ -207,7 +206,6 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.#readyAtMs(nowMs, items, weight, noAmounts, false);
   }
 
-  /** A request goes to the service. */
   sent(nowMs: number, size: RequestSize): SentRequest {
     const request = { size, sentAtMs: nowMs, number: ++this.#numbers };
     this.#sent.add(request);

@@ -33,7 +33,6 @@ const widened = 1.4;
  */
 export class Pace {
   #perMs: number = Infinity;
-  /** The last refusal. */
   #changedAtMs: number = -Infinity;
   #accepted = 0;
   #passes = 0;

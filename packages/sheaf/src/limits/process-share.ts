@@ -25,7 +25,6 @@ export interface DemandView {
 interface LaneView {
   /** Use so far, in milliseconds of the whole limit. */
   readonly usedMs: number;
-  /** Items wait for the limit now. */
   readonly isWaiting: boolean;
 }
 

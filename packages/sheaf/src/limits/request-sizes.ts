@@ -55,7 +55,6 @@ export class RequestSizes {
   #passed: RequestSize = { items: 0, tokens: 0, bytes: 0 };
   #refused: Refused[] = [];
   #bounds: Readonly<Partial<Record<Dimension, Bounds>>> = {};
-  /** A larger request is under way. */
   #isTrying = false;
   #passedSince = 0;
   #patience = firstPatience;

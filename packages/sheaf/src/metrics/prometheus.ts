@@ -313,7 +313,6 @@ function ofRuns(model: CostEstimate | null, figure: (model: CostEstimate) => num
   return model?.basis === "runs" ? figure(model) : null;
 }
 
-/** One family in prom-client's shape. */
 function valuesOf(name: string, families: readonly MetricFamily[]): object[] {
   const family = families.find((candidate) => candidate.name === name);
   return (family?.samples ?? []).map(({ labels, value, suffix = "" }) => ({

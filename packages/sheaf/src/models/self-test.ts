@@ -19,7 +19,6 @@ export interface SelfTest {
 export const largestSteadyRate: number = 1e-3;
 /** Above it, a result in a batch is another result. */
 const largestSlightRate = 0.02;
-/** Items of the largest mix. */
 const largestMix = 8;
 
 export interface SelfTestOptions {
@@ -136,6 +135,5 @@ async function runBatch(run: Run, items: readonly unknown[], free?: number): Pro
 const pairsOf = (ones: readonly unknown[], others: readonly unknown[]): (readonly [unknown, unknown])[] =>
   ones.map((one, i) => [one, others[i]] as const);
 
-/** The outputs that differ by more than rounding. */
 const changes = (differences: OutputDifferences): [string, number][] =>
   [...differences].filter(([, rate]) => rate > largestSteadyRate);

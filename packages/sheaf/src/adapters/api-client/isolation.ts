@@ -23,7 +23,6 @@ export interface Isolating<In, Out> {
   readonly maxTokens: number;
   readonly textOf: (item: In) => unknown;
   readonly blameOf: (error: unknown) => Blame;
-  /** Runs a request once. */
   readonly once: BatchFunction<In, Out>;
   /** Runs a request with retries. */
   readonly patiently: BatchFunction<In, Out>;
@@ -286,7 +285,6 @@ class Isolation<In, Out> {
     return { rest, errors };
   }
 
-  /** The item that the service names. */
   #named(
     { error, part }: { readonly error: unknown; readonly part: readonly number[] },
     suspects: readonly number[],
@@ -346,7 +344,6 @@ class Isolation<In, Out> {
   }
 }
 
-/** An item that was refused alone. */
 interface Lone {
   readonly place: number;
   readonly error: unknown;

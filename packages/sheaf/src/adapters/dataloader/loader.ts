@@ -34,7 +34,6 @@ export class DataLoader<K, V, C = K> {
   readonly #clock: Clock;
   readonly #givesUp: boolean;
   readonly #maxBatchSize: number;
-  /** The latest key that was enqueued. */
   #latest: Entry<K> | undefined = undefined;
   /** Cache hits of a turn in which no key has to be loaded so far; the first one that has takes them over. */
   #idleHits: (() => void)[] | undefined = undefined;

@@ -19,7 +19,6 @@ export interface WireError {
 
 /** One item on its way to an endpoint. */
 export interface WireItem {
-  /** The item as JSON text. */
   readonly json: string;
   /** The rest of its caller's timeout, in milliseconds; undefined without one. */
   readonly timeoutMs: number | undefined;

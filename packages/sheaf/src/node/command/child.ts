@@ -6,14 +6,12 @@ import type { Command } from "./options.ts";
 
 /** The worker's end of the socket. Not stdin or stdout, so that its output cannot get in between. */
 const descriptor = 3;
-/** Where sheaf_worker.py is. */
 const pythonFolder = join(dirname(createRequire(import.meta.url).resolve("sheaf/package.json")), "python");
 
 export interface CommandChild {
   readonly child: ChildProcess;
   /** Frames go both ways. Undefined where no file handle is left; the child's `error` follows. */
   readonly pipe: Socket | undefined;
-  /** Stdout and stderr, where they are. */
   readonly output: readonly Socket[];
   /** Kills the process and all that it has started and not set apart. No effect once it has ended. */
   kill(): void;

@@ -35,7 +35,6 @@ export class OutputLines {
     if (this.#tail.length > 0) this.#tail = [];
   }
 
-  /** The line of the error that ended it. */
   get lastWords(): string | undefined {
     // No other line, because the error goes to a caller and a model's output may hold other callers' data.
     return this.#tail.findLast((line) => lastWordsOf.test(line));

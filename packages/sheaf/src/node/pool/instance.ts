@@ -15,7 +15,6 @@ export interface Job {
   reject(error: unknown): void;
 }
 
-/** A batch that an instance holds. */
 interface Held {
   readonly id: number;
   readonly run: Job;
@@ -48,9 +47,7 @@ export class Instance {
   batches = 0;
   /** When its running batch began, as its place among all starts: the lowest has run for longest. */
   startedAs = 0;
-  /** It has been ready: it loaded and warmed up. */
   loaded = false;
-  /** It is closing. */
   draining = false;
   memoryBytes = 0;
   /** Set when `load` or `warmUp` failed. */

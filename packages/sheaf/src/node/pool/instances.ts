@@ -25,7 +25,6 @@ export class Instances {
     this.#clock = clock;
   }
 
-  /** Instances whose thread or process has not ended. */
   get alive(): ReadonlySet<Instance> {
     return this.#alive;
   }

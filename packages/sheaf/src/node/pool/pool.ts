@@ -20,7 +20,6 @@ export interface PoolOptions extends InstancesOptions, SupervisorOptions {
 // Batches that wait for an instance. A batcher hands over no more than it has slots; this is the bound for other
 // callers.
 const maxWaiting = 1024;
-/** How long a killed worker may take to end. */
 const endsWithinMs = 5000;
 
 /** Hands batches to the instances, and settles each exactly once, whatever happens to the instance that has it. */

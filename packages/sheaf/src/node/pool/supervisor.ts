@@ -25,10 +25,8 @@ export interface SupervisorEvents {
 
 /** A place for one serving instance, kept filled. */
 interface Place {
-  /** Its number, from 0. */
   readonly index: number;
   instance: Instance;
-  /** When its instance took this place. */
   servesFromAtMs: number;
   successor: Instance | undefined;
   /** Set while it is empty, until its next instance starts. */

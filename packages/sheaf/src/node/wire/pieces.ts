@@ -13,7 +13,6 @@ export function writePieces(pipe: Writable, pieces: readonly Uint8Array[]): void
 
 /** Fills one piece of memory after the other with the bytes that arrive. */
 export class PieceFiller {
-  /** The piece that the next bytes go to. */
   piece: Uint8Array;
   readonly #full: (piece: Uint8Array) => void;
   #filled = 0;

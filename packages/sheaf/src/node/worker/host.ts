@@ -10,7 +10,6 @@ import { lowerPriority } from "./priority.ts";
 export interface HostOptions {
   readonly url: string;
   readonly data: unknown;
-  /** URL of the module of its row encoder. */
   readonly rowEncoder: string | undefined;
   /** How far the scheduling priority of the thread or process is lowered; 0 leaves it as it is. */
   readonly niceness: number;
