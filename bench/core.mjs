@@ -7,9 +7,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { gzipSync } from "node:zlib";
-import { buildSync } from "esbuild";
 import { features, libraries } from "./core-contenders.mjs";
+import { bundledKb } from "./lib/bundled-kb.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
@@ -48,19 +47,11 @@ const contenders = values["skip-peers"]
   : ["sheaf greedy", "sheaf default", ...libraries];
 
 console.log(`${machine()}\nnpm run bench -- core --rounds ${rounds}\n`);
-console.log(`createBatcher and greedy() take ${bundledKb()} kB, minified and gzipped\n`);
+console.log(`createBatcher and greedy() take ${bundledKb().toFixed(1)} kB, minified and gzipped\n`);
 for (const scenario of scenarios) compare(scenario, contenders, "dataloader", targets);
 if (!values["skip-features"]) {
   const scenario = { ...scenarios[0], name: "What each feature costs when used (waves of 1,000, batch 32)" };
   compare(scenario, ["sheaf greedy", ...Object.keys(features)], "sheaf greedy", {});
-}
-
-/** What a user's bundler makes of the core and its default policy. */
-function bundledKb() {
-  const stdin = { contents: `export { createBatcher, greedy } from "sheaf";`, resolveDir: here };
-  const options = { bundle: true, write: false, minify: true, format: "esm", target: "es2023" };
-  const [{ contents }] = buildSync({ stdin, ...options }).outputFiles;
-  return (gzipSync(contents, { level: 9 }).byteLength / 1000).toFixed(1);
 }
 
 function compare({ name, kind, calls, batch }, names, yardstick, wanted) {

@@ -1,17 +1,18 @@
 /**
  * `npm run prove -- walk [--files]`: how many files one warm `POST /infer` to mlp enters, from the socket through the worker
  * thread and back, less those that an idle server enters too; and how many one library call enters. By V8's precise
- * coverage. Fails where the request enters a tenth more files than recorded, or the library call one file or one line more.
- * `--files` lists them.
+ * coverage. Fails where the request enters a tenth more files than recorded, or the library call one file or one line more; and
+ * where a bundle of the library has become heavier. `--files` lists them.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { isMainThread } from "node:worker_threads";
+import { bundledKb } from "../../bench/lib/bundled-kb.mjs";
 
 /** Each walk when it was last looked at, its lines without the policies'; write a lower number down where one has become shorter. */
-const recorded = { request: { files: 76 }, call: { files: 26, lines: 4_271 } };
+const recorded = { request: { files: 76 }, call: { files: 26, lines: 4_271 }, bundleKb: 51.1 };
 
 const self = fileURLToPath(import.meta.url);
 if (process.env.SHEAF_WALK === undefined && isMainThread) {
@@ -76,6 +77,10 @@ async function walk(isListed) {
   }
   await batcher.close();
   report("One warm POST /infer to mlp", files, 1.1 * recorded.request.files);
+  const kb = bundledKb();
+  const isHeavier = Number(kb.toFixed(1)) > recorded.bundleKb;
+  if (isHeavier) process.exitCode = 1;
+  console.log(`${isHeavier ? "✖" : "✔"} walk: createBatcher and greedy() take ${kb.toFixed(1)} kB`);
   report("One library call", called, recorded.call.files, recorded.call.lines);
 
   function report(what, entered, mostFiles, mostLines = Infinity) {
