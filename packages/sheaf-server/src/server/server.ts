@@ -4,7 +4,7 @@ import { listen, openApp } from "../http/app.ts";
 import { closeApp } from "../http/lifecycle/close-app.ts";
 import { answerUnknownRoutes } from "../http/unknown-routes.ts";
 import { documentRoutes } from "./protocols/openapi.ts";
-import type { ModelEntry } from "../settings/config.ts";
+import { ConfigError, type ModelEntry } from "../settings/config.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkServed, type Models } from "./models/models.ts";
@@ -81,6 +81,8 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
 /** Like `createServer`, on an app that is open already and has no routes yet. */
 export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<RunningServer> {
   const settings = { ...defaultSettings, ...options.settings };
+  if (settings.batchesDir !== undefined && roleOf(settings) !== "alone")
+    throw new ConfigError("A fleet runs no batches: remove BATCHES_DIR, or NATS_URL.");
   // Imported only if needed: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");

@@ -2,8 +2,6 @@ import type { FastifyInstance } from "fastify";
 import type { MetricFamily } from "sheaf/internal/metrics";
 import type { BackgroundBatch } from "../../dashboard/observed.ts";
 import { counter, gauge } from "../../observe/family.ts";
-import { ConfigError } from "../../settings/config.ts";
-import { roleOf } from "../../settings/role.ts";
 import type { Callers } from "../../tenants/callers.ts";
 import type { Models } from "../models/models.ts";
 import { Batches, type BatchFigures } from "./batches.ts";
@@ -34,8 +32,6 @@ export async function backgroundWork(
     noBatchRoutes(app);
     return nothing;
   }
-  if (roleOf(models.settings) !== "alone")
-    throw new ConfigError("A fleet runs no batches: remove BATCHES_DIR, or NATS_URL.");
   const match = jsonEndpoints(app, operatorPaths);
   const now = (): number => performance.now();
   const store = await Store.open({

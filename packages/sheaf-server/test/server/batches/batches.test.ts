@@ -135,6 +135,11 @@ test("without BATCHES_DIR every such route is 404 with one sentence", async (t) 
   assert.equal((await fetch(`${url}/v1/files/x`, { method: "DELETE" })).status, 404);
 });
 
+test("a gateway of a fleet refuses to start with a folder for batches", async (t) => {
+  const fleet = { natsUrl: "nats://127.0.0.1:1", role: "gateway" } as const;
+  await assert.rejects(batching(t, fleet), /^ConfigError: A fleet runs no batches/);
+});
+
 test("cancel keeps what is done, and a file in use is not deleted", async (t) => {
   const model = {
     ...gated("measure"),
