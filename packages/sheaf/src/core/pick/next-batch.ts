@@ -57,10 +57,8 @@ export class NextBatch<In> {
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
   preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
-    const overload = this.#overload;
-    // It cannot stand, nor begin, while one batch takes all that waits.
-    const mayStand = overload !== undefined && (this.#queue.size > maxBatchSize || overload.first !== undefined);
-    group.newestFirst = mayStand && overload.isNewestFirst(group, nowMs);
+    // Also while one batch takes all that waits: growth is seen from its start.
+    group.newestFirst = this.#overload !== undefined && this.#overload.isNewestFirst(group, nowMs);
     if (this.#isRow(group, costs)) {
       const { waiting, oldestAtMs } = group.mayGo(this.#limits);
       const bulk = group.laneQueue(2).live;
