@@ -74,9 +74,10 @@ before(async () => {
   }
 });
 
-/** Of a server that keeps results, tells its callers apart and has run both lanes. */
+/** Of a server that keeps results and batches, tells its callers apart and has run both lanes. */
 async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings }) {
-  const own = { ...settings, cacheMaxBytes: 1_000_000, tenantBy: "header", warmupBatches: 1 };
+  const batchesDir = mkdtempSync(join(tmpdir(), "sheaf-batches-"));
+  const own = { ...settings, cacheMaxBytes: 1_000_000, batchesDir, tenantBy: "header", warmupBatches: 1 };
   const server = await createServer({ models: [workerModel(builtinModels.mlp(), own)], settings: own });
   try {
     const url = await server.listen();
@@ -90,6 +91,7 @@ async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel,
     return await (await fetch(`${url}/metrics`)).text();
   } finally {
     await server.close();
+    rmSync(batchesDir, { recursive: true });
   }
 }
 

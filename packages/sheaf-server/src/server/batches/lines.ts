@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** A line of a file: its number from 1 on. */
+/** A line of a file: its number from 1 on, and its bytes, which hold until the next line is asked for. */
 export interface Line {
   readonly number: number;
   readonly bytes: Buffer;
@@ -18,24 +18,25 @@ export async function* linesOf(file: FileHandle, longest: number): AsyncGenerato
   let position = 0;
   let rest: Buffer[] = [];
   let restBytes = 0;
+  const piece = Buffer.allocUnsafeSlow(pieceBytes);
   for (;;) {
-    const piece = Buffer.allocUnsafeSlow(pieceBytes);
     const { bytesRead } = await file.read(piece, 0, pieceBytes, position);
     position += bytesRead;
     let from = 0;
-    const keep = (end: number): void => {
+    const keep = (bytes: Buffer): void => {
       if (restBytes > longest) return;
-      rest.push(piece.subarray(from, end));
-      restBytes += end - from;
+      rest.push(bytes);
+      restBytes += bytes.length;
     };
     for (let end = piece.indexOf(newline); end !== -1 && end < bytesRead; end = piece.indexOf(newline, from)) {
-      keep(end);
+      keep(piece.subarray(from, end));
       number++;
       const bytes = rest.length === 1 ? rest[0]! : Buffer.concat(rest, restBytes);
       [rest, restBytes, from] = [[], 0, end + 1];
       if (!isBlank(bytes)) yield { number, bytes };
     }
-    if (bytesRead > from) keep(bytesRead);
+    // Copied: the next piece is read into the same memory.
+    if (bytesRead > from) keep(Buffer.from(piece.subarray(from, bytesRead)));
     if (bytesRead > 0) continue;
     const last = Buffer.concat(rest, restBytes);
     if (!isBlank(last)) yield { number: number + 1, bytes: last };
