@@ -117,7 +117,7 @@ test("multicast: messageKey says which messages are one; groupKey is refused wit
   );
   await Promise.all([send({ to: "a", message: { id: 1, at: 5 } }), send({ to: "b", message: { id: 1, at: 6 } })]);
   assert.deepEqual(requests, [["a", "b"]]);
-  assert.throws(() => multicast(async () => [], { groupKey: () => 1 }), /give messageKey, not groupKey/);
+  assert.throws(() => multicast(async () => [], { groupKey: () => 1 }), /set messageKey, not groupKey/);
 });
 
 test("invalid tickets: an error of the message, or of all, and nothing is sent again", async () => {
