@@ -119,9 +119,12 @@ export class KeptResults {
   *#facts(): Generator<Fact> {
     const waiting = [...this.#waiting.values()].flatMap((facts) => [...facts.values()]);
     let bytes = 0;
-    // Of a model that is not served any more they would stay for good.
-    for (const fact of waiting.toSorted((a, b) => b.atMs - a.atMs))
-      if ((bytes += fact.value.length) <= this.#maxBytes) yield fact;
+    // The newest: those of a model that is not served any more would stay for good.
+    const kept = waiting
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .filter(({ value }) => (bytes += value.length) <= this.#maxBytes);
+    // The latest goes last, as in `#replay`.
+    yield* kept.reverse();
     for (const result of this.held()) yield factOf(result);
   }
 }

@@ -57,6 +57,7 @@ export const runBatch: RunCommand = running(runBatchCommand, async (command, { s
   const app = openApp(served);
   const sources = entries.map((entry) => fileSource(entry, served, modelOutput(app.log, nameOf(entry))));
   const server = await serverOn(app, { models: sources, settings: served });
+  let isOver = false;
   try {
     const url = `${await server.listen()}/v1`;
     await server.ready();
@@ -68,16 +69,19 @@ export const runBatch: RunCommand = running(runBatchCommand, async (command, { s
     for (const { line, message } of batch.errors?.data ?? [])
       stderr.write(`${input}${line === null ? "" : `:${line}`}: ${message}\n`);
     const { total, failed } = batch.request_counts;
-    if (batch.status === "failed") return exitCode.failure;
+    isOver = batch.status === "failed";
+    if (isOver) return exitCode.failure;
     for (const [index, id] of [batch.output_file_id, batch.error_file_id].filter((one) => one !== null).entries()) {
       const { body } = await fetch(`${url}/files/${id}/content`);
       await pipeline(Readable.fromWeb(body as never), createWriteStream(output, { flags: index === 0 ? "w" : "a" }));
     }
+    isOver = true;
     stderr.write(`${total} lines, ${failed} of them with an error: ${output}\n`);
     return exitCode.ok;
   } finally {
     await server.close();
-    if (signal?.aborted !== true) await rm(folder, { recursive: true, force: true });
+    // What was done before an error or a signal is there for the next try.
+    if (isOver) await rm(folder, { recursive: true, force: true });
   }
 });
 

@@ -67,12 +67,12 @@ export class Feeder {
     this.#versions = batch.versions;
   }
 
-  /** Lines that have a result, also those that are not written yet, since this process feeds it. */
+  /** Lines that got a result in this process, written or not. */
   get results(): number {
     return this.#results;
   }
 
-  /** Starts no more lines; those that run get their results. */
+  /** Starts no more lines; running lines still get their results. */
   end(why: Ending): void {
     this.#ending ??= why;
     this.#wake();

@@ -87,7 +87,7 @@ const orders = {
     return read;
   },
 
-  /** @throws where the disk has no room: then nothing of it is written. */
+  /** @throws if the disk is full: then no reply of the list counts as written. */
   async write({ batch, replies }: { readonly batch: string; readonly replies: readonly LineReply[] }): Promise<void> {
     const { id } = batches.get(batch)!;
     const [good, bad]: [Buffer[], Buffer[]] = [[], []];

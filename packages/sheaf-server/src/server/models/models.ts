@@ -52,7 +52,7 @@ export class Models {
   /** Models that the command line or the config file names, in that order, without those of a folder. */
   readonly #named: readonly string[];
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
-  /** Models of the start that have never been ready: `/readyz` waits for them besides those that serve. */
+  /** Models that have been loading since the start and have never been ready: `/readyz` waits for them too. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
   readonly #leaving: Set<Deployment> = new Set();
   #isDraining = false;
