@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream, openAsBlob } from "node:fs";
 import { rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
@@ -21,6 +22,7 @@ const lookEveryMs = 200;
 interface Batch {
   readonly id: string;
   readonly status: string;
+  readonly metadata: Readonly<Record<string, string>> | null;
   readonly errors: { readonly data: readonly { readonly line: number | null; readonly message: string }[] } | null;
   readonly output_file_id: string | null;
   readonly error_file_id: string | null;
@@ -61,7 +63,7 @@ export const runBatch: RunCommand = running(runBatchCommand, async (command, { s
   try {
     const url = `${await server.listen()}/v1`;
     await server.ready();
-    let batch = await openBatch(url, input, endpoint);
+    let batch = await openBatch(url, input, endpoint, folder);
     while (!["completed", "failed", "expired"].includes(batch.status)) {
       await sleep(lookEveryMs, undefined, { signal });
       batch = await asked<Batch>(`${url}/batches/${batch.id}`);
@@ -97,15 +99,21 @@ export function runBatchCommand(streams: CommandStreams): Command {
     );
 }
 
-/** The batch that an earlier run left, or a new one. */
-async function openBatch(url: string, input: string, endpoint: string): Promise<Batch> {
+/** The batch that an earlier run of the same input left, or a new one. @throws {UsageError} it left another input's. */
+async function openBatch(url: string, input: string, endpoint: string, folder: string): Promise<Batch> {
   const { data } = await asked<{ readonly data: readonly Batch[] }>(`${url}/batches`);
-  if (data[0] !== undefined) return data[0];
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(input), hash);
+  const metadata = { input_sha256: hash.digest("hex") };
+  const [left] = data;
+  if (left !== undefined && left.metadata?.["input_sha256"] !== metadata.input_sha256)
+    throw new UsageError(`${folder} has the results of another input. Finish that one, or remove the folder.`);
+  if (left !== undefined) return left;
   const form = new FormData();
   form.set("purpose", "batch");
   form.set("file", await openAsBlob(input), "input.jsonl");
   const { id } = await asked<{ readonly id: string }>(`${url}/files`, { method: "POST", body: form });
-  const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "7d" });
+  const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "7d", metadata });
   return asked<Batch>(`${url}/batches`, { method: "POST", body, headers: { "content-type": "application/json" } });
 }
 

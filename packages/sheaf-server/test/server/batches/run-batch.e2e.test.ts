@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sheaf } from "../../e2e/sheaf-process.js";
@@ -32,4 +32,30 @@ test("sheaf run-batch answers every line of a file, without a server", async (t)
   assert.match(wrong.output.stderr, /in\.jsonl:2: The line is not JSON/);
   const absent = sheaf(t, ["run-batch", "-i", `${input}x`, "-o", output]);
   assert.equal(await absent.ended, 2);
+});
+
+test("after an error the same command goes on, and does not take another input for it", async (t) => {
+  const folder = batchesFolder(t);
+  const [input, other, output] = ["in.jsonl", "other.jsonl", "out.jsonl"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const fileOf = (id: string): string => textOf([line(id, "x", { body: { input: `text of ${id}` } })]);
+  writeFileSync(input, fileOf("a"));
+  writeFileSync(other, fileOf("b"));
+  const run = async (from: string) => {
+    const { ended, output: said } = sheaf(t, ["run-batch", "-i", from, "-o", output, "use-lite", ...fast]);
+    return [await ended, said.stderr] as const;
+  };
+  // Its results cannot be written there.
+  mkdirSync(output);
+  assert.notEqual((await run(input))[0], 0);
+  rmdirSync(output);
+  const [code, stderr] = await run(other);
+  assert.equal(code, 2);
+  assert.match(stderr, /out\.jsonl\.part has the results of another input/);
+  assert.equal((await run(input))[0], 0);
+  assert.equal(JSON.parse(readFileSync(output, "utf8")).custom_id, "a");
+  assert.equal(existsSync(`${output}.part`), false);
 });
