@@ -34,10 +34,15 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   while (!(await isWritten(path, text))) {
     const before = await readFile(path, "utf8").catch(() => "");
     const owner = ownerIn(before);
-    if (owner !== undefined && (await isAlive(owner, own.host, path)))
+    if (owner !== undefined && (await isAlive(owner, own.host, path))) {
+      const isOwn = owner.pid === own.pid && owner.host === own.host;
       throw new Error(
-        `${folder} belongs to process ${owner.pid} on ${owner.host} since ${owner.since}. Stop that one, or choose another folder.`,
+        `${folder} belongs to process ${owner.pid} on ${owner.host} since ${owner.since}. ` +
+          (isOwn
+            ? "This process uses it for something else: choose another folder."
+            : "Stop that one, or choose another folder."),
       );
+    }
     await removeStale(path, before);
   }
   const timer = setInterval(() => {
