@@ -292,8 +292,8 @@ export class Checker {
   #putBack(note: RunNote): void {
     const { runTimeoutMs = Infinity } = this.#scenario;
     const ranMs = this.#now() - note.startedAtMs;
-    // A closed batcher times no run.
-    const isTimed = this.#overAtMs === undefined || this.#overAtMs - note.startedAtMs >= runTimeoutMs - roundingMs;
+    // A closed batcher times no run, and one that closes in the moment of its timeout may or may not.
+    const isTimed = this.#overAtMs === undefined || this.#overAtMs - note.startedAtMs > runTimeoutMs + roundingMs;
     note.mayBePutBack = !isTimed || Math.abs(ranMs - runTimeoutMs) <= roundingMs;
     if (ranMs >= runTimeoutMs - roundingMs) return;
     note.isPutBack = true;

@@ -11,3 +11,11 @@ test("in 120 random simulations every call settles once, with its own result, wi
   const play = fc.asyncProperty(scenarios, async (scenario) => void (await simulate(scenario)));
   await fc.assert(play, { numRuns: 120, seed });
 });
+
+test("items that a run puts back after its batcher has closed count in no batch, also where it closes as the run times out", async () => {
+  for (const some of fc.sample(scenarios, { numRuns: 30, seed })) {
+    const run = { ...some.run, fixedMs: 10, failureRate: 1, putBackRate: 1, heedsSignal: false };
+    const close = { afterAction: 0, graceMs: 3 };
+    await simulate({ ...some, policy: "greedy", runTimeoutMs: 3, onBatchError: "fail", run, close });
+  }
+});
