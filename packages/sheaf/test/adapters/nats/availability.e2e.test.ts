@@ -2,61 +2,48 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { Availability, type Fault } from "../../../dist/adapters/nats/front-end/availability.js";
 import { createBatcher } from "../../../dist/index.js";
 import { manualClock } from "../../../dist/testing/index.js";
 import { freePort, startNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
-import { Rig, skip, tokenOf, until } from "./rig.js";
+import { Rig, double, natsTest, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
-
-const double = (items: number[]): number[] => items.map((item) => item * 2);
 
 /** A front end and a worker, and what the front end warns of. */
-async function pair(queue: string): Promise<{ front: NatsFrontEnd<number, number>; warnings: string[] }> {
+async function pair() {
   const warnings: string[] = [];
-  const onWarning = (message: string): void => void warnings.push(message);
-  const front = await rig.frontEnd<number, number>(queue, { onWarning });
-  await rig.worker(queue, double);
-  await front.ready();
-  assert.equal(await front(1), 2);
-  assert.equal(front.unavailableReason, undefined);
-  return { front, warnings };
+  const both = await rig.pair(double, { onWarning: (message) => void warnings.push(message) });
+  assert.equal(await both.front(1), 2);
+  assert.equal(both.front.unavailableReason, undefined);
+  return { ...both, warnings };
 }
 
 const times = (warnings: readonly string[], pattern: RegExp): number =>
   warnings.filter((warning) => pattern.test(warning)).length;
 
-test(
-  "an operator seals the queue: a front end without calls says so, once, until it is made again",
-  { skip },
-  async () => {
-    const queue = rig.newQueue();
-    const { front, warnings } = await pair(queue);
-    const stream = `SHEAF_${tokenOf(queue)}`;
-    const { config } = await rig.api(`STREAM.INFO.${stream}`);
-    const { error } = await rig.api(`STREAM.UPDATE.${stream}`, { ...config, sealed: true });
-    assert.equal(error, undefined);
-    await until(() => /is sealed, for good: delete it/.test(front.unavailableReason ?? ""), "it says so");
-    await assert.rejects(front(2), { code: "UNAVAILABLE", message: /sealed/ });
-    await rig.api(`STREAM.DELETE.${stream}`);
-    await until(() => front.unavailableReason === undefined, "it is there again");
-    await until(async () => (await front(3).catch(() => 0)) === 6, "it serves again");
-    assert.equal(times(warnings, /sealed/), 1, warnings.join("\n"));
-  },
-);
+natsTest("an operator seals the queue: a front end without calls says so, once, until it is made again", async () => {
+  const { queue, front, warnings } = await pair();
+  const stream = `SHEAF_${tokenOf(queue)}`;
+  const { config } = await rig.api(`STREAM.INFO.${stream}`);
+  const { error } = await rig.api(`STREAM.UPDATE.${stream}`, { ...config, sealed: true });
+  assert.equal(error, undefined);
+  await until(() => /is sealed, for good: delete it/.test(front.unavailableReason ?? ""), "it says so");
+  await assert.rejects(front(2), { code: "UNAVAILABLE", message: /sealed/ });
+  await rig.api(`STREAM.DELETE.${stream}`);
+  await until(() => front.unavailableReason === undefined, "it is there again");
+  await until(async () => (await front(3).catch(() => 0)) === 6, "it serves again");
+  assert.equal(times(warnings, /sealed/), 1, warnings.join("\n"));
+});
 
-test(
+natsTest(
   "JetStream refuses items for a second: the front end says so, once, and finds out by itself that it is over",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
-    const { front, warnings } = await pair(queue);
+    const { queue, front, warnings } = await pair();
     const stream = `SHEAF_${tokenOf(queue)}`;
     const { config } = await rig.api(`STREAM.INFO.${stream}`);
     // As a disk that is full: the stream looks right, and stores nothing.
@@ -118,7 +105,7 @@ test("a fault is logged after a second, and its end once it is seen: not when th
   availability.stop();
 });
 
-test("a queue that can be used but not be looked for: a probe finds that it takes items again", { skip }, async () => {
+natsTest("a queue that can be used but not be looked for: a probe finds that it takes items again", async () => {
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
@@ -140,29 +127,27 @@ test("a queue that can be used but not be looked for: a probe finds that it take
   }
 });
 
-test("a NATS server that hangs for some seconds: both sides say so, and that it is over", { skip }, async () => {
-  const { front, warnings } = await pair(rig.newQueue());
+natsTest("a NATS server that hangs for some seconds: both sides say so, and that it is over", async () => {
+  const { front, worker, warnings } = await pair();
   rig.nats.pause();
   try {
-    await until(() => front.unavailableReason !== undefined, "it says so");
+    for (const side of [front, worker])
+      await until(() => side.unavailableReason === "NATS does not answer", "it says so");
   } finally {
     rig.nats.resume();
   }
-  await until(() => front.unavailableReason === undefined, "it answers again");
+  await until(() => (front.unavailableReason ?? worker.unavailableReason) === undefined, "it answers again");
   assert.equal(await front(2), 4);
   assert.equal(times(warnings, /takes no items, and is tried again: (NATS|JetStream) does not answer/), 1);
   assert.equal(times(warnings, /takes items again/), 1);
 });
 
-test("calls that wait when NATS hangs are refused once that is known, and do not run later", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("calls that wait when NATS hangs are refused once that is known, and do not run later", async () => {
   const ran: number[] = [];
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, (items: number[]) => {
+  const { front } = await rig.pair((items: number[]) => {
     ran.push(...items);
     return items;
   });
-  await front.ready();
   await front(0);
   rig.nats.pause();
   // Its threads stop one after the other: until then it may take an item.
@@ -181,9 +166,8 @@ test("calls that wait when NATS hangs are refused once that is known, and do not
   assert.deepEqual(ran, [0, 99]);
 });
 
-test("an operator's limit of the items that are out at a time is taken back, with a warning", { skip }, async () => {
-  const queue = rig.newQueue();
-  const { front, warnings } = await pair(queue);
+natsTest("an operator's limit of the items that are out at a time is taken back, with a warning", async () => {
+  const { queue, front, warnings } = await pair();
   const consumer = `SHEAF_${tokenOf(queue)}.any-interactive`;
   const limitOf = async (): Promise<unknown> => (await rig.api(`CONSUMER.INFO.${consumer}`)).config.max_ack_pending;
   const { config } = await rig.api(`CONSUMER.INFO.${consumer}`);
@@ -197,9 +181,8 @@ test("an operator's limit of the items that are out at a time is taken back, wit
   assert.equal(await front(2), 4);
 });
 
-test("an operator pauses the queue: the front end says so until it goes on", { skip }, async (t) => {
-  const queue = rig.newQueue();
-  const { front } = await pair(queue);
+natsTest("an operator pauses the queue: the front end says so until it goes on", async (t) => {
+  const { queue, front } = await pair();
   const subjects = ["immediate", "interactive", "bulk"].map(
     (lane) => `CONSUMER.PAUSE.SHEAF_${tokenOf(queue)}.any-${lane}`,
   );
@@ -215,9 +198,8 @@ test("an operator pauses the queue: the front end says so until it goes on", { s
   await until(() => front.unavailableReason === undefined, "it goes on");
 });
 
-test(
+natsTest(
   "a front end at a leaf node with a JetStream domain of its own refuses calls, naming both domains",
-  { skip },
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "sheaf-leaf-"));
     t.after(() => rmSync(folder, { recursive: true }));

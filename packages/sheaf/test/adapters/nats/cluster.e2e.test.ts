@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd, type NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
 import { startNatsCluster, type RunningCluster } from "../../../../../test/support/nats-cluster.mjs";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { skip, until } from "./rig.js";
+import { natsTest, skip, until } from "./rig.js";
 
 const electing = /JetStream elects a new leader, for which most of its servers must be up/;
 const double = async (items: number[]): Promise<number[]> => {
@@ -117,9 +117,8 @@ async function isEmpty(front: NatsFrontEnd<number, number>): Promise<boolean> {
   return lanes !== undefined && lanes.every(({ pending, ackPending }) => pending + ackPending === 0);
 }
 
-test(
+natsTest(
   "the server that leads the queue is killed: every front end holds its calls through the election",
-  { skip },
   async () => {
     const fleet = await startFleet("held", 60_000);
     try {
@@ -139,7 +138,7 @@ test(
   },
 );
 
-test("the server that leads the queue hangs: calls wait for another one to lead it", { skip }, async () => {
+natsTest("the server that leads the queue hangs: calls wait for another one to lead it", async () => {
   const fleet = await startFleet("hung", 60_000);
   try {
     const outcomes = await loseLeader("hung", fleet, "hangs");
@@ -151,7 +150,7 @@ test("the server that leads the queue hangs: calls wait for another one to lead 
   }
 });
 
-test("calls that may not be held get an error that names the election", { skip }, async () => {
+natsTest("calls that may not be held get an error that names the election", async () => {
   const fleet = await startFleet("told", 0);
   try {
     const outcomes = await loseLeader("told", fleet, "is killed");
@@ -167,9 +166,8 @@ test("calls that may not be held get an error that names the election", { skip }
   }
 });
 
-test(
+natsTest(
   "two of three servers are down: a front end at the third says so without a call, and that it is over",
-  { skip },
   async () => {
     const fleet = await startFleet("alone", 0);
     const [first, second] = cluster.servers;

@@ -1,23 +1,19 @@
 // A front end is a batcher: what a batcher of this process promises holds for one whose batches run on other machines.
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { headers } from "@nats-io/transport-node";
 import { createBatcher, fixedWindow, type BatchRecord, type Batcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, double, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
-const double = async (items: number[]): Promise<(number | Error)[]> =>
+const doubleOrRefuse = async (items: number[]): Promise<(number | Error)[]> =>
   items.map((item) => (item < 0 ? new RangeError(`not ${item}`) : item * 2));
 
-test("any code that takes a batcher takes a front end", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front: Batcher<number, number> = await rig.frontEnd<number, number>(queue, { maxBatchSize: 16, name: "far" });
-  await rig.worker<number, number | Error>(queue, double, { maxBatchSize: 16 });
-  await front.ready();
+natsTest("any code that takes a batcher takes a front end", async () => {
+  const pair = await rig.pair(doubleOrRefuse, { maxBatchSize: 16, name: "far" }, { maxBatchSize: 16 });
+  const front: Batcher<number, number> = pair.front;
   assert.equal(front.name, "far");
   assert.deepEqual(front.capacity, { maxBatchSize: 16, concurrency: Infinity });
   assert.equal(await front(1), 2);
@@ -38,13 +34,10 @@ test("any code that takes a batcher takes a front end", { skip }, async () => {
   await assert.rejects(front(1), { code: "CLOSED" });
 });
 
-test("a detailed result names its batch as the record of that batch does", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue);
+natsTest("a detailed result names its batch as the record of that batch does", async () => {
+  const { front } = await rig.pair(double);
   const records: BatchRecord[] = [];
   front.subscribe((record) => records.push(record));
-  await rig.worker<number, number | Error>(queue, double);
-  await front.ready();
   const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => front.detailed(i)));
   for (const { batchId, batchSize } of answers)
     assert.equal(records.find((record) => record.batchId === batchId)?.size, batchSize);
@@ -56,12 +49,9 @@ for (const [whose, fairKey] of [
   ["two", (item: number) => item % 2],
 ] as const) {
   // prettier-ignore
-  test(`figures of ${whose} tell live calls from bulk ones, once both have come`, { skip }, async () => {
-    const queue = rig.newQueue();
+  natsTest(`figures of ${whose} tell live calls from bulk ones, once both have come`, async () => {
     const gate = new Gate();
-    const front = await rig.frontEnd<number, number>(queue, { fairKey, maxQueueSize: 8 });
-    await rig.worker(queue, gate.run, { maxBatchSize: 4 });
-    await front.ready();
+    const { front } = await rig.pair(gate.run, { fairKey, maxQueueSize: 8 }, { maxBatchSize: 4 });
     const bulk = [...Array(30).keys()].map((item) => front(item, { priority: "bulk" }));
     const outcomes = Promise.allSettled(bulk);
     await until(() => gate.entered.length > 0, "the worker is busy");
@@ -81,7 +71,7 @@ for (const [whose, fairKey] of [
   });
 }
 
-test("of a bisected batch a front end learns no cost: it sees parts of it", { skip }, async () => {
+natsTest("of a bisected batch a front end learns no cost: it sees parts of it", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const records: BatchRecord[] = [];
@@ -103,12 +93,9 @@ test("of a bisected batch a front end learns no cost: it sees parts of it", { sk
   assert.equal(records.at(-1)!.outcome, "ok");
 });
 
-test("map pulls no more than may be under way, and its end withdraws the waiting items", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("map pulls no more than may be under way, and its end withdraws the waiting items", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue, { maxBatchSize: 1 });
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, { maxBatchSize: 1 }, { maxBatchSize: 1 });
   let pulled = 0;
   const endless = function* (): Generator<number> {
     for (;;) yield pulled++;
@@ -125,12 +112,9 @@ test("map pulls no more than may be under way, and its end withdraws the waiting
   assert.equal(front.pending.queued, 0);
 });
 
-test("drain and flush resolve when the calls before them have settled, and later calls go on", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("drain and flush resolve when the calls before them have settled, and later calls go on", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   await front.drain();
   const settled: string[] = [];
   const early = front.detailed(1).then(() => settled.push("early"));
@@ -144,12 +128,9 @@ test("drain and flush resolve when the calls before them have settled, and later
   assert.equal(await front(2), 4);
 });
 
-test("a close with a grace cuts off what an earlier close without one waits for", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a close with a grace cuts off what an earlier close without one waits for", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const cut = assert.rejects(front(1), { code: "CLOSED", message: /cut off after 1 ms/ });
   await until(() => gate.entered.length === 1, "it runs");
   const closed = front.close();
@@ -159,7 +140,7 @@ test("a close with a grace cuts off what an earlier close without one waits for"
   gate.open();
 });
 
-test("the tag of a call is among the tags of its batch at the worker", { skip }, async () => {
+natsTest("the tag of a call is among the tags of its batch at the worker", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const tags: unknown[] = [];
@@ -176,20 +157,16 @@ test("the tag of a call is among the tags of its batch at the worker", { skip },
   await batcher.close();
 });
 
-test(
+natsTest(
   "with refuseLate a call is refused at once whose result would come too late, and one that allows more is not",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
     const gate = new Gate();
     const runMs = 50;
     const slow = async (items: number[]): Promise<number[]> => {
       await sleep(runMs);
       return items[0] === 0 ? [0] : gate.run(items);
     };
-    const front = await rig.frontEnd<number, number>(queue, { refuseLate: 0.85, maxBatchSize: 1 });
-    await rig.worker(queue, slow, { maxBatchSize: 1 });
-    await front.ready();
+    const { front } = await rig.pair(slow, { refuseLate: 0.85, maxBatchSize: 1 }, { maxBatchSize: 1 });
     await front(0);
     await until(() => front.drainMs(1) !== undefined, "the worker has said how long a run takes");
     const backlog = Array.from({ length: 200 }, (_, i) => front(i + 1, { timeoutMs: 60_000 }));
@@ -214,20 +191,16 @@ test(
   },
 );
 
-test("options that a front end cannot keep are refused", { skip }, async () => {
-  const connection = await rig.connect();
-  const wrong = (options: object, message: RegExp): void =>
-    assert.throws(() => natsFrontEnd({ connection, headers, queue: "q", ...options }), { name: "RangeError", message });
-  wrong({ refuseLate: 0 }, /refuseLate must be a number > 0 and <= 1, got 0/);
-  wrong({ timeoutMs: 70_000 }, /timeoutMs must be at most maxAgeMs/);
+natsTest("what a call may not ask of a front end is refused", async () => {
   const front = await rig.frontEnd<number, number>(rig.newQueue());
   await assert.rejects(front(1, { alone: true }), { name: "RangeError", message: /alone cannot be true/ });
   await assert.rejects(front(1, { timeoutMs: 0 }), { name: "RangeError", message: /timeoutMs/ });
   await assert.rejects(front(1, { timeoutMs: 70_000 }), { name: "RangeError", message: /at most 60000 \(maxAgeMs\)/ });
+  await assert.rejects(front(1, { priority: "urgent" as never }), { name: "RangeError", message: /got "urgent"/ });
   assert.throws(() => front.map([1], { priority: "high" as never }), /priority/);
 });
 
-test("ready rejects when the connection is closed before a worker came", { skip }, async () => {
+natsTest("ready rejects when the connection is closed before a worker came", async () => {
   const connection = await rig.connect();
   const front = natsFrontEnd({ connection, headers, queue: rig.newQueue() });
   await connection.close();

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
 import { headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { natsWorker, type NatsFrontEnd, type NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 // Longer than a test lasts: an item that waits for either of them is not answered.
 const options = { ackWaitMs: 600_000, maxAgeMs: 1_200_000 };
@@ -73,7 +71,7 @@ async function bothReport(queue: string): Promise<void> {
   await until(() => asking.workers().length === 2, "both report");
 }
 
-test("an item that an ended worker hands back runs at the last one, as any other", { skip }, async () => {
+natsTest("an item that an ended worker hands back runs at the last one, as any other", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { ...options, timeoutMs });
   const next = new Gate();
@@ -87,9 +85,8 @@ test("an item that an ended worker hands back runs at the last one, as any other
   assert.deepEqual(next.entered, [[1]]);
 });
 
-test(
+natsTest(
   "an item that was handed back, and is at a worker that is killed, waits for a second one as others do",
-  { skip },
   async () => {
     const queue = rig.newQueue();
     const front = await rig.frontEnd<number, number>(queue, { ...options, timeoutMs });
@@ -110,12 +107,9 @@ test(
   },
 );
 
-test("an item whose run is cut off at the end of a worker waits for a second one", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { ...options, timeoutMs });
+natsTest("an item whose run is cut off at the end of a worker waits for a second one", async () => {
   const [cut, last, heir] = [new Gate(), new Gate(), new Gate()];
-  const { worker: ended } = await rig.worker(queue, cut.run, options);
-  await front.ready();
+  const { queue, front, worker: ended } = await rig.pair(cut.run, { ...options, timeoutMs });
   const answer = front.detailed(1);
   await until(() => cut.entered.length === 1, "it runs");
   last.open();

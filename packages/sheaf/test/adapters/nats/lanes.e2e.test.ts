@@ -1,19 +1,16 @@
 // A worker takes from every lane, and its batcher gives each its turns as it does in one process.
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Policy } from "../../../dist/index.js";
-import { Rig, skip, until } from "./rig.js";
+import { Rig, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 const bulk = { priority: "bulk" } as const;
 /** As short as a run of bulk beside live calls. */
 const oneByOne: Policy = { name: "one", decide: () => ({ run: 1 }) };
 
-test("a live item waits for one run of bulk, and not for all that its worker has taken", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a live item waits for one run of bulk, and not for all that its worker has taken", async () => {
   const entered: number[] = [];
   let next: (() => void) | undefined;
   const run = async (items: number[]): Promise<number[]> => {
@@ -21,9 +18,7 @@ test("a live item waits for one run of bulk, and not for all that its worker has
     await new Promise<void>((resolve) => (next = resolve));
     return items;
   };
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, run, { maxBatchSize: 32, policy: oneByOne });
-  await front.ready();
+  const { front } = await rig.pair(run, {}, { maxBatchSize: 32, policy: oneByOne });
   const calls = Array.from({ length: 100 }, (_, i) => front(i + 1, bulk));
   const runOne = async (): Promise<void> => {
     const before = entered.length;
@@ -51,17 +46,14 @@ test("a live item waits for one run of bulk, and not for all that its worker has
   await Promise.all(calls);
 });
 
-test("beside more live items than it can run a worker gives bulk its floor, and no more", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("beside more live items than it can run a worker gives bulk its floor, and no more", async () => {
   const order: number[] = [];
   const run = async (items: number[]): Promise<number[]> => {
     order.push(...items);
     await sleep(10 + items.length);
     return items;
   };
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, run, { maxBatchSize: 32 });
-  await front.ready();
+  const { front } = await rig.pair(run, {}, { maxBatchSize: 32 });
   let isOver = false;
   const caller = async (item: number): Promise<void> => {
     while (!isOver) await front(item, item > 0 ? bulk : {});

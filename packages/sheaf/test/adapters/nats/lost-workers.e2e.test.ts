@@ -1,22 +1,18 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
 import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
 import { BatcherError } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, mute, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 // Longer than a call waits: what comes back does not come back by it.
 const ackWaitMs = 120_000;
 
-test("a worker that is killed: its items run elsewhere long before the ack wait", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a worker that is killed: its items run elsewhere long before the ack wait", async () => {
   const [lost, other, third] = [new Gate(), new Gate(), new Gate()];
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
-  const { connection } = await rig.worker(queue, lost.run, { ackWaitMs, maxBatchSize: 1, concurrency: 3 });
-  await front.ready();
+  const options = { maxBatchSize: 1, concurrency: 3 };
+  const { queue, front, connection } = await rig.pair(lost.run, { ackWaitMs }, options);
   const atLost = Promise.all([1, 2, 3].map((item) => front.detailed(item)));
   await until(() => lost.entered.flat().length === 3, "the first worker has them");
   await rig.worker(queue, other.run, { ackWaitMs, maxBatchSize: 1, concurrency: 2 });
@@ -45,17 +41,13 @@ test("a worker that is killed: its items run elsewhere long before the ack wait"
   );
 });
 
-test(
+natsTest(
   "the last worker of two serves the others, and keeps what may end it until there is a second one",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
     const [lost, other, heir] = [new Gate(), new Gate(), new Gate()];
     const options = { ackWaitMs, maxBatchSize: 1, concurrency: 3 };
     // Half of it is longer than this test may take on a machine that is busy.
-    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs, timeoutMs: 60_000 });
-    const { connection } = await rig.worker(queue, lost.run, options);
-    await front.ready();
+    const { queue, front, connection } = await rig.pair(lost.run, { ackWaitMs, timeoutMs: 60_000 }, options);
     const suspects = Promise.all([1, 2, 3].map((item) => front(item)));
     await until(() => lost.entered.flat().length === 3, "the first worker has them");
     const { worker } = await rig.worker(queue, other.run, options);
@@ -77,16 +69,12 @@ test(
   },
 );
 
-test(
+natsTest(
   "the last worker of two, whose batches run in a process of their own, runs what may have ended the other one at once",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
     const [lost, other] = [new Gate(), new Gate()];
     const options = { ackWaitMs, maxBatchSize: 8, concurrency: 1, isIsolated: true };
-    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs, timeoutMs: 60_000 });
-    const { connection } = await rig.worker(queue, lost.run, options);
-    await front.ready();
+    const { queue, front, connection } = await rig.pair(lost.run, { ackWaitMs, timeoutMs: 60_000 }, options);
     const suspects = Promise.allSettled([1, 2, 3].map((item) => front.detailed(item)));
     await until(() => lost.entered.flat().length > 0, "the first worker has one");
     // As a process does that an item crashes.
@@ -110,21 +98,13 @@ test(
   },
 );
 
-test("a worker that hangs keeps its items, also where another one is lost", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a worker that hangs keeps its items, also where another one is lost", async () => {
   const [hung, lost, other] = [new Gate(), new Gate(), new Gate()];
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
   const options = { ackWaitMs, maxBatchSize: 1 };
-  const { connection: hanging } = await rig.worker(queue, hung.run, options);
-  await front.ready();
+  const { queue, front, connection: hanging } = await rig.pair(hung.run, { ackWaitMs }, options);
   const first = front.detailed(1);
   await until(() => hung.entered.length === 1, "one hangs");
-  // As a stopped process: its connection stands, and nothing comes.
-  const publish = hanging.publish.bind(hanging);
-  let isStopped = true;
-  hanging.publish = (...call: Parameters<typeof publish>) => {
-    if (!isStopped) publish(...call);
-  };
+  const unmute = mute(hanging);
   const { connection } = await rig.worker(queue, lost.run, options);
   const second = front.detailed(2);
   second.catch(() => undefined);
@@ -135,15 +115,14 @@ test("a worker that hangs keeps its items, also where another one is lost", { sk
   await until(() => !front.workers().some(({ slots }) => slots === 0) && front.workers().length <= 2, "it is lost");
   assert.equal((await front.detailed(3)).value, 6);
   assert.equal(worker.counts.redelivered, 0, "nothing of the one that hangs was given out again");
-  isStopped = false;
+  unmute();
   hung.open();
   assert.equal((await first).deliveries, 1);
   assert.equal((await second).deliveries, 2, "then it is known what the lost one had");
 });
 
-test(
+natsTest(
   "an item that ends its workers is a dead letter after three of them; its batch-mates are answered",
-  { skip },
   async () => {
     const queue = rig.newQueue();
     const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
@@ -172,7 +151,7 @@ test(
   },
 );
 
-test("workers that ended with an item are counted, though the queue gave it to others first", { skip }, async () => {
+natsTest("workers that ended with an item are counted, though the queue gave it to others first", async () => {
   const queue = rig.newQueue();
   // As on a machine that stands still for longer than the ack wait: the front end's timers are late.
   const late: (() => void)[] = [];

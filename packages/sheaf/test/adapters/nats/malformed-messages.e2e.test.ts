@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
-import { afterEach, test, type TestContext } from "node:test";
+import { type TestContext } from "node:test";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { BatcherError } from "../../../dist/index.js";
-import { Rig, skip, tokenOf, until } from "./rig.js";
+import { Rig, double, natsTest, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 const ackWaitMs = 2000;
-const double = (items: number[]): number[] => items.map((item) => item * 2);
 
 /** As an item or a reply travels: length of the head, head, body. */
 function wire(head: string, body: readonly number[] = []): Uint8Array {
@@ -55,43 +53,33 @@ function warnings(t: TestContext): () => number {
 }
 
 for (const durability of ["file", "none"] as const) {
-  test(
-    `garbage on every subject of a worker: all others are served, one warning (${durability})`,
-    { skip },
-    async (t) => {
-      const warned = warnings(t);
-      const queue = rig.newQueue();
-      // A message that was not taken for what it is would come back after the ack wait, and hold up the lane until then.
-      const front = await rig.frontEnd<number, number>(queue, { durability });
-      const { worker } = await rig.worker(queue, double, { durability });
-      await front.ready();
-      const stranger = await rig.connect();
-      const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.any.interactive`];
-      for (const subject of subjects)
-        for (const payload of [...garbage, ...wrongItems, ...wrongBodies])
-          stranger.publish(`sheaf.${tokenOf(queue)}.${subject}`, payload);
-      // What the server has from the stranger it gives to the worker before what comes later.
-      await stranger.flush();
-      assert.deepEqual(await front.many([1, 2, 3]), [2, 4, 6]);
-      assert.equal(warned(), 1);
-      const { delivered, redelivered } = worker.counts;
-      assert.equal(delivered - redelivered, wrongBodies.length + 3);
-      if (durability === "none") return;
-      // Of the readable ones nobody acknowledges the error: they come back, nobody answers for them, and they end.
-      await until(
-        async () => (await front.figures())[1]!.ackPending <= wrongBodies.length,
-        "garbage is out of the queue",
-      );
-      assert.deepEqual(await rig.deadLetters(queue), []);
-    },
-  );
-
-  test(`garbage on every subject of a front end: calls go on, one warning (${durability})`, { skip }, async (t) => {
+  natsTest(`garbage on every subject of a worker: all others are served, one warning (${durability})`, async (t) => {
     const warned = warnings(t);
-    const queue = rig.newQueue();
-    const front = await rig.frontEnd<number, number>(queue, { durability });
-    await rig.worker(queue, double, { durability });
-    await front.ready();
+    // A message that was not taken for what it is would come back after the ack wait, and hold up the lane until then.
+    const { queue, front, worker } = await rig.pair(double, { durability });
+    const stranger = await rig.connect();
+    const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.any.interactive`];
+    for (const subject of subjects)
+      for (const payload of [...garbage, ...wrongItems, ...wrongBodies])
+        stranger.publish(`sheaf.${tokenOf(queue)}.${subject}`, payload);
+    // What the server has from the stranger it gives to the worker before what comes later.
+    await stranger.flush();
+    assert.deepEqual(await front.many([1, 2, 3]), [2, 4, 6]);
+    assert.equal(warned(), 1);
+    const { delivered, redelivered } = worker.counts;
+    assert.equal(delivered - redelivered, wrongBodies.length + 3);
+    if (durability === "none") return;
+    // Of the readable ones nobody acknowledges the error: they come back, nobody answers for them, and they end.
+    await until(
+      async () => (await front.figures())[1]!.ackPending <= wrongBodies.length,
+      "garbage is out of the queue",
+    );
+    assert.deepEqual(await rig.deadLetters(queue), []);
+  });
+
+  natsTest(`garbage on every subject of a front end: calls go on, one warning (${durability})`, async (t) => {
+    const warned = warnings(t);
+    const { queue, front } = await rig.pair(double, { durability });
     const stranger = await rig.connect();
     const inbox = (await watched(stranger, queue, durability, () => front(1))).f;
     const words = [`{"id":"x","isServing":true,"slots":"many","maxBatchSize":1,"runMs":1,"runSize":null}`, ...garbage];
@@ -110,7 +98,7 @@ for (const durability of ["file", "none"] as const) {
   });
 }
 
-test("a reply that cannot be read ends its call at once, and no other", { skip }, async (t) => {
+natsTest("a reply that cannot be read ends its call at once, and no other", async (t) => {
   warnings(t);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { durability: "none" });
@@ -137,7 +125,7 @@ test("a reply that cannot be read ends its call at once, and no other", { skip }
     await assert.rejects(front(1), { code: "UNAVAILABLE", message: /cannot be read/ }, String(reply));
 });
 
-test("whatever a model throws reaches its caller, and its worker goes on", { skip }, async () => {
+natsTest("whatever a model throws reaches its caller, and its worker goes on", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, unknown>(queue);
   const circular: Record<string, unknown> = {};
@@ -167,12 +155,9 @@ test("whatever a model throws reaches its caller, and its worker goes on", { ski
   assert.equal(outcomes[5]!.status, "fulfilled");
 });
 
-test("an item as large as a message may be is a dead letter like any other", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<Uint8Array, unknown>(queue);
+natsTest("an item as large as a message may be is a dead letter like any other", async () => {
   const crash = new BatcherError("WORKER_CRASHED", "r".repeat(600), { crashes: 7, items: 1 });
-  await rig.worker<Uint8Array, Error>(queue, (items) => items.map(() => crash));
-  await front.ready();
+  const { queue, front } = await rig.pair<Uint8Array, unknown>((items) => items.map(() => crash));
   const most = await front(new Uint8Array(2_000_000)).catch((error) => error.details.most as number);
   let bytes = (most as number) - 60;
   // The largest one that is taken.
@@ -182,35 +167,24 @@ test("an item as large as a message may be is a dead letter like any other", { s
   assert.equal((await rig.deadLetters(queue)).length, letters.length + 1);
 });
 
-test("a connection that its owner has ended before the two sides crashes neither", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
-  const { worker, connection } = await rig.worker(queue, double, { ackWaitMs });
-  await front.ready();
+natsTest("a connection that its owner has ended before the two sides crashes neither", async () => {
+  const { front, worker, connection } = await rig.pair(double, { ackWaitMs });
   assert.equal(await front(1), 2);
   const draining = connection.drain();
   await worker.drain();
   await draining;
 });
 
-test("many items of one signal cost one listener on it", { skip }, async () => {
+natsTest("many items of one signal cost one listener on it", async () => {
   const warned: Error[] = [];
   const listener = (warning: Error): void => void warned.push(warning);
   process.on("warning", listener);
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, double);
-  await front.ready();
+  const { front } = await rig.pair(double);
   const { signal } = new AbortController();
   assert.equal((await front.settleDetailed(Array.from({ length: 50 }, (_, i) => i), { signal })).length, 50); // prettier-ignore
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", listener);
   assert.deepEqual(warned, []);
-});
-
-test("a priority that there is not is refused with what it got", { skip }, async () => {
-  const front = await rig.frontEnd<number, number>(rig.newQueue());
-  await assert.rejects(front(1, { priority: "urgent" as never }), { name: "RangeError", message: /got "urgent"/ });
 });
 
 const headOf = (data: Uint8Array): { f: string; i: string } =>

@@ -2,32 +2,23 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, test, type TestContext } from "node:test";
+import { test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/testing/index.js";
 import type { Clock } from "../../../dist/core/runtime/runtime.js";
 import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
-import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { startNats } from "../../../../../test/support/nats-server.mjs";
-import { Gate, Rig, skip, tokenOf, until } from "./rig.js";
+import { Gate, Rig, double, natsTest, tokenOf, until, waiting } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 const ackWaitMs = 2000;
-const double = (items: number[]): number[] => items.map((item) => item * 2);
-const waiting = async (front: Pick<NatsFrontEnd<never, unknown>, "figures">): Promise<number> => {
-  const [, { pending, ackPending }] = (await front.figures()) as [unknown, { pending: number; ackPending: number }];
-  return pending + ackPending;
-};
 
-test("an operator deletes the queue: what waited in it fails at once, and it is made again", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("an operator deletes the queue: what waited in it fails at once, and it is made again", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
-  await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 1 });
-  await front.ready();
+  const { queue, front } = await rig.pair(gate.run, { ackWaitMs }, { maxBatchSize: 1 });
   const outcomes = Promise.allSettled([1, 2, 3, 4].map((item) => front(item)));
   await until(() => gate.entered.length === 1, "one runs");
   await until(async () => (await waiting(front)) === 4, "all are accepted");
@@ -38,12 +29,9 @@ test("an operator deletes the queue: what waited in it fails at once, and it is 
   await until(async () => (await front(5).catch(() => 0)) === 10, "the queue serves again");
 });
 
-test("an operator deletes a consumer while its worker is busy: every item is answered", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("an operator deletes a consumer while its worker is busy: every item is answered", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
-  await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 1 });
-  await front.ready();
+  const { queue, front } = await rig.pair(gate.run, { ackWaitMs }, { maxBatchSize: 1 });
   const answers = [1, 2, 3, 4].map((item) => front(item));
   await until(() => gate.entered.length === 1, "one runs");
   await until(async () => (await waiting(front)) === 4, "all are accepted");
@@ -54,17 +42,13 @@ test("an operator deletes a consumer while its worker is busy: every item is ans
   assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "any-interactive");
 });
 
-test(
+natsTest(
   "an operator changes a stream so that items vanish: it is taken back, and other changes are named",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
     const warnings: string[] = [];
     const onWarning = (message: string): number => warnings.push(message);
     const gate = new Gate();
-    const front = await rig.frontEnd<number, number>(queue, { onWarning });
-    await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-    await front.ready();
+    const { queue, front } = await rig.pair(gate.run, { onWarning }, { maxBatchSize: 1 });
     const name = `SHEAF_${tokenOf(queue)}`;
     const configOf = async (): Promise<any> => (await rig.api(`STREAM.INFO.${name}`)).config;
     const own = await configOf();
@@ -98,7 +82,7 @@ test(
   },
 );
 
-test("a queue that the server refuses is reported, and one that it takes later is used", { skip }, async (t) => {
+natsTest("a queue that the server refuses is reported, and one that it takes later is used", async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
@@ -126,12 +110,10 @@ test("a queue that the server refuses is reported, and one that it takes later i
   await until(async () => (await front(1).catch(() => 0)) === 2, "it is used");
 });
 
-test("a queue that is full by its bytes says so, and not that 1000 items wait", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<Uint8Array, unknown>(queue, { maxQueueBytes: 200_000 });
+natsTest("a queue that is full by its bytes says so, and not that 1000 items wait", async () => {
   const gate = new Gate();
-  await rig.worker(queue, gate.run as never, { maxQueueBytes: 200_000, maxBatchSize: 1 });
-  await front.ready();
+  const maxQueueBytes = 200_000;
+  const { front } = await rig.pair<Uint8Array, unknown>(gate.run as never, { maxQueueBytes }, { maxBatchSize: 1 });
   const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => front(new Uint8Array(90_000))));
   await assert.rejects(front(new Uint8Array(90_000)), {
     code: "QUEUE_FULL",
@@ -141,7 +123,7 @@ test("a queue that is full by its bytes says so, and not that 1000 items wait", 
   await outcomes;
 });
 
-test("a queue whose name no stream could have is refused at once", { skip }, async () => {
+natsTest("a queue whose name no stream could have is refused at once", async () => {
   await assert.rejects(rig.frontEnd("é".repeat(100)), { name: "RangeError", message: /at most 200 are allowed/ });
 });
 
@@ -204,7 +186,7 @@ async function guarded(t: TestContext) {
   };
 }
 
-test("a worker that may not use JetStream does not say that it serves", { skip }, async (t) => {
+natsTest("a worker that may not use JetStream does not say that it serves", async (t) => {
   t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
@@ -220,7 +202,7 @@ test("a worker that may not use JetStream does not say that it serves", { skip }
   await front.close();
 });
 
-test("a worker that may not subscribe to cancellations says so, and serves", { skip }, async (t) => {
+natsTest("a worker that may not subscribe to cancellations says so, and serves", async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
@@ -233,7 +215,7 @@ test("a worker that may not subscribe to cancellations says so, and serves", { s
   await front.close();
 });
 
-test("a side that may not listen to its own subjects says which", { skip }, async (t) => {
+natsTest("a side that may not listen to its own subjects says which", async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("withoutInbox"), headers, queue: "q" });

@@ -1,24 +1,18 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { afterEach, test } from "node:test";
+import { test } from "node:test";
 import { headers } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/testing/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Rig, skip, tokenOf, until } from "./rig.js";
+import { Rig, double, natsTest, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
-const double = async (items: number[]): Promise<number[]> => items.map((item) => item * 2);
-
-test("calls that come while NATS restarts are held, and answered when it is back", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { holdMs: 60_000, timeoutMs: 60_000 });
-  const { worker } = await rig.worker(queue, double);
-  await front.ready();
+natsTest("calls that come while NATS restarts are held, and answered when it is back", async () => {
+  const { front, worker } = await rig.pair(double, { holdMs: 60_000, timeoutMs: 60_000 });
   await rig.nats.kill();
   await until(() => !front.isConnected, "the cut is seen");
   assert.equal(front.unavailableReason, undefined);
@@ -148,7 +142,7 @@ test("a queue that no server leads: calls are held once, then refused until it i
   outage.stop();
 });
 
-test("after an election the queue is looked for at once, however many requests got no answer", { skip }, async () => {
+natsTest("after an election the queue is looked for at once, however many requests got no answer", async () => {
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
@@ -182,7 +176,7 @@ test("after an election the queue is looked for at once, however many requests g
   }
 });
 
-test("a lane without a leader keeps no items of the others waiting", { skip }, async () => {
+natsTest("a lane without a leader keeps no items of the others waiting", async () => {
   const queue = rig.newQueue();
   const connection = await rig.connect();
   const request = connection.request.bind(connection);
@@ -213,23 +207,7 @@ test("a lane without a leader keeps no items of the others waiting", { skip }, a
   }
 });
 
-test("a NATS server that hangs is said by both sides, until it answers again", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue);
-  const { worker } = await rig.worker(queue, double);
-  await front.ready();
-  rig.nats.pause();
-  try {
-    await until(() => front.unavailableReason === "NATS does not answer", "the front end says so");
-    await until(() => worker.unavailableReason === "NATS does not answer", "the worker says so");
-  } finally {
-    rig.nats.resume();
-  }
-  await until(() => (front.unavailableReason ?? worker.unavailableReason) === undefined, "it answers again");
-  assert.equal(await front(1), 2);
-});
-
-test("items given out twice are counted while they are at a worker, and no longer", { skip }, async () => {
+natsTest("items given out twice are counted while they are at a worker, and no longer", async () => {
   const queue = rig.newQueue();
   const options = { ackWaitMs: 1000, maxDeliver: 2 };
   const front = await rig.frontEnd<number, number>(queue, options);

@@ -1,50 +1,43 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
+import { test } from "node:test";
 import { BatcherError, createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, double, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
-
-const double = async (items: number[]): Promise<number[]> => items.map((item) => item * 2);
 
 for (const durability of ["file", "memory", "none"] as const) {
-  test(
-    `two front ends and two workers: every reply reaches its caller (durability ${durability})`,
-    { skip },
-    async () => {
-      const queue = rig.newQueue();
-      const fronts = await Promise.all([1, 2].map(() => rig.frontEnd<number, number>(queue, { durability })));
-      const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
-      await Promise.all(fronts.map((front) => front.ready()));
-      await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
-      const items = Array.from({ length: 500 }, (_, i) => i);
-      const answers = await Promise.all(
-        fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
+  natsTest(`two front ends and two workers: every reply reaches its caller (durability ${durability})`, async () => {
+    const queue = rig.newQueue();
+    const fronts = await Promise.all([1, 2].map(() => rig.frontEnd<number, number>(queue, { durability })));
+    const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
+    await Promise.all(fronts.map((front) => front.ready()));
+    await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
+    const items = Array.from({ length: 500 }, (_, i) => i);
+    const answers = await Promise.all(
+      fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
+    );
+    for (const [f, list] of answers.entries())
+      assertResult(
+        list.map(({ value }) => value),
+        items.map((i) => 2 * (i + f * 1000)),
       );
-      for (const [f, list] of answers.entries())
-        assertResult(
-          list.map(({ value }) => value),
-          items.map((i) => 2 * (i + f * 1000)),
-        );
-      assert.ok(
-        answers.flat().some(({ batchSize }) => batchSize > 1),
-        "batches are shared",
-      );
-      const delivered = workers.map(({ worker }) => worker.counts.delivered);
-      assertResult(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
-      for (const front of fronts) {
-        const { items: tally, batches } = front.stats();
-        assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
-        assert.ok(batches >= 500 / 32);
-      }
-    },
-  );
+    assert.ok(
+      answers.flat().some(({ batchSize }) => batchSize > 1),
+      "batches are shared",
+    );
+    const delivered = workers.map(({ worker }) => worker.counts.delivered);
+    assertResult(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
+    for (const front of fronts) {
+      const { items: tally, batches } = front.stats();
+      assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
+      assert.ok(batches >= 500 / 32);
+    }
+  });
 }
 
-test("a model's error reaches its own caller only, with its code", { skip }, async () => {
+natsTest("a model's error reaches its own caller only, with its code", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const refuse = (item: number): Error => Object.assign(new RangeError(`not ${item}`), { code: "ODD", status: 422 });
@@ -58,15 +51,11 @@ test("a model's error reaches its own caller only, with its code", { skip }, asy
   await assert.rejects(front.many([2, 3]), { message: "not 3" });
 });
 
-test(
+natsTest(
   "a full lane refuses at once with QUEUE_FULL, several items whole, and takes more when there is room",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
     const gate = new Gate();
-    const front = await rig.frontEnd<number, number>(queue, { maxQueueSize: 4 });
-    await rig.worker(queue, gate.run, { maxBatchSize: 1, maxQueueSize: 4 });
-    await front.ready();
+    const { front } = await rig.pair(gate.run, { maxQueueSize: 4 }, { maxBatchSize: 1, maxQueueSize: 4 });
     const running = front(0);
     await until(() => gate.entered.length === 1, "the first runs");
     const waiting = [1, 2].map((item) => front(item));
@@ -82,12 +71,9 @@ test(
   },
 );
 
-test("the highest lane goes first", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("the highest lane goes first", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
   await until(() => gate.entered.length === 1, "the slot is taken");
   const bulk = front(1, { priority: "bulk" });
@@ -102,12 +88,9 @@ test("the highest lane goes first", { skip }, async () => {
   assert.deepEqual(gate.entered, [[0], [3], [2], [1]]);
 });
 
-test("an aborted item that waits is never run, and its room is free", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("an aborted item that waits is never run, and its room is free", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
   await until(() => gate.entered.length === 1, "the slot is taken");
   const controller = new AbortController();
@@ -123,12 +106,9 @@ test("an aborted item that waits is never run, and its room is free", { skip }, 
   assert.equal(front.stats().items.aborted, 1);
 });
 
-test("past its deadline a call gets TIMEOUT, and the item is not run", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("past its deadline a call gets TIMEOUT, and the item is not run", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
   await until(() => gate.entered.length === 1, "the slot is taken");
   await assert.rejects(front(1, { timeoutMs: 60 }), { code: "TIMEOUT", message: /within 60 ms/ });
@@ -138,27 +118,25 @@ test("past its deadline a call gets TIMEOUT, and the item is not run", { skip },
   assert.deepEqual(gate.entered, [[0], [2]]);
 });
 
-test(
+natsTest(
   "what is larger than the server's max_payload is refused before it is sent, and such a result is an error",
-  { skip },
   async () => {
-    const queue = rig.newQueue();
-    const front = await rig.frontEnd<number | Uint8Array, unknown>(queue);
-    await rig.worker<number, Uint8Array>(queue, (items) => items.map((bytes) => new Uint8Array(bytes)));
-    await front.ready();
+    const { front } = await rig.pair<number | Uint8Array, unknown>((items) =>
+      items.map((bytes) => new Uint8Array(bytes as number)),
+    );
     await assert.rejects(front(new Uint8Array(1_048_576)), { code: "ITEM_TOO_LARGE", message: /max_payload/ });
     await assert.rejects(front(1_048_576), { message: /result takes 1048\d\d\d bytes, the NATS server at most/ });
     assert.equal(((await front(1_000_000)) as Uint8Array).length, 1_000_000);
   },
 );
 
-test("without a worker durability none fails at once", { skip }, async () => {
+natsTest("without a worker durability none fails at once", async () => {
   const front = await rig.frontEnd<number, number>(rig.newQueue(), { durability: "none" });
   await assert.rejects(front(1), { name: "NatsQueueError", code: "UNAVAILABLE", message: /no worker listens/ });
 });
 
 for (const durability of ["file", "none"] as const)
-  test(`an item never runs at a worker that serves something else (durability ${durability})`, { skip }, async () => {
+  natsTest(`an item never runs at a worker that serves something else (durability ${durability})`, async () => {
     const queue = rig.newQueue();
     const [flats, sharps] = await Promise.all(
       ["flats", "sharps"].map((serves) => rig.frontEnd<number, number>(queue, { durability, serves })),
@@ -171,13 +149,10 @@ for (const durability of ["file", "none"] as const)
     await assert.rejects(sharps!(3), { code: "UNAVAILABLE", message: /workers of this name serve another model/ });
   });
 
-test("a drained worker finishes what it has, gives back the rest, and another one answers it", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a drained worker finishes what it has, gives back the rest, and another one answers it", async () => {
   const [slow, quick] = [new Gate(), new Gate()];
   quick.open();
-  const front = await rig.frontEnd<number, number>(queue);
-  const { worker } = await rig.worker(queue, slow.run, { maxBatchSize: 4 });
-  await front.ready();
+  const { queue, front, worker } = await rig.pair(slow.run, {}, { maxBatchSize: 4 });
   const answers = Array.from({ length: 40 }, (_, item) => front.detailed(item));
   await until(() => slow.entered.length === 1, "a batch runs");
   const drained = worker.drain();
@@ -190,12 +165,9 @@ test("a drained worker finishes what it has, gives back the rest, and another on
   assert.ok(slow.entered.flat().length <= 8);
 });
 
-test("a closed front end takes no more, and waits for what is out", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a closed front end takes no more, and waits for what is out", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue);
-  await rig.worker(queue, gate.run);
-  await front.ready();
+  const { front } = await rig.pair(gate.run);
   const answer = front(1);
   await until(() => gate.entered.length === 1, "it runs");
   const closed = front.close();
@@ -205,27 +177,20 @@ test("a closed front end takes no more, and waits for what is out", { skip }, as
   await closed;
 });
 
-test("wrong options are refused with what they got", async () => {
-  const connection = { publish: () => undefined, subscribe: () => undefined } as never;
-  const headers = (() => undefined) as never;
-  const good = { connection, headers, queue: "q" };
-  assert.throws(() => natsFrontEnd({ ...good, connection: {} as never }), {
-    name: "TypeError",
-    message: /await connect/,
-  });
-  assert.throws(() => natsFrontEnd({ ...good, headers: undefined as never }), {
-    name: "TypeError",
-    message: /headers/,
-  });
-  assert.throws(() => natsFrontEnd({ ...good, queue: "" }), { name: "RangeError", message: /got ""/ });
-  assert.throws(() => natsFrontEnd({ ...good, maxQueueSize: 0 }), {
-    message: /maxQueueSize must be an integer >= 1, got 0/,
-  });
-  assert.throws(() => natsFrontEnd({ ...good, durability: "disk" as never }), { message: /got "disk"/ });
-  assert.throws(() => natsFrontEnd({ ...good, timeoutMs: 90_000 }), {
-    message: /at most maxAgeMs \(60000\), got 90000/,
-  });
-  assert.throws(() => natsWorker(createBatcher(double), { ...good, ackWaitMs: 10 }), {
-    message: /ackWaitMs must be an integer >= 300/,
-  });
+test("wrong options are refused with what they got", () => {
+  const connection = { publish: () => undefined, subscribe: () => undefined };
+  for (const [wrong, message] of [
+    [{ connection: {} }, /await connect/],
+    [{ headers: undefined }, /headers/],
+    [{ queue: "" }, /got ""/],
+    [{ maxQueueSize: 0 }, /maxQueueSize must be an integer >= 1, got 0/],
+    [{ durability: "disk" }, /got "disk"/],
+    [{ timeoutMs: 90_000 }, /at most maxAgeMs \(60000\), got 90000/],
+    [{ refuseLate: 0 }, /refuseLate must be a number > 0 and <= 1, got 0/],
+    [{ ackWaitMs: 10 }, /ackWaitMs must be an integer >= 300/],
+  ] as const) {
+    const options = { connection, headers: () => undefined, queue: "q", ...wrong } as never;
+    const make = "ackWaitMs" in wrong ? () => natsWorker(createBatcher(double), options) : () => natsFrontEnd(options);
+    assert.throws(make, { name: /^(Type|Range)Error$/, message });
+  }
 });

@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Rig, skip, tokenOf, until } from "./rig.js";
+import { Rig, natsTest, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
-test(
+natsTest(
   "NATS is killed and restarted five times under load: every accepted item is answered and leaves the queue",
-  { skip },
   async () => {
     const queue = rig.newQueue();
     // Nothing leaves the queue by its age.

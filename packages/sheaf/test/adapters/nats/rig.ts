@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
+import { after, afterEach, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import {
@@ -16,6 +16,12 @@ import { startNats, whyNoNats, type RunningNats } from "../../../../../test/supp
 
 /** Why these tests do not run here; where CI=true that throws instead. */
 export const skip: string | false = whyNoNats() ?? false;
+
+/** A test that needs the NATS server. */
+export const natsTest = (name: string, body: (t: TestContext) => Promise<void>): void =>
+  void test(name, { skip }, body);
+
+export const double = (items: number[]): number[] => items.map((item) => item * 2);
 
 type Own = Pick<NatsWorkerOptions, "version" | "isIsolated">;
 type Shared = Omit<NatsQueueOptions, "connection" | "headers" | "queue">;
@@ -48,6 +54,7 @@ export class Rig {
       if (skip === false) this.nats = await startNats();
     });
     after(() => this.nats?.stop());
+    afterEach(() => this.end());
   }
 
   /** A queue that no other test uses. */
@@ -97,6 +104,20 @@ export class Rig {
     return { worker, connection };
   }
 
+  /** A front end and a worker of one new queue, both ready. The worker shares the front end's options of the queue. */
+  async pair<In, Out>(
+    run: BatchFunction<In, Out> | Executor<In, Out>,
+    front: Shared & Partial<NatsFrontEndOptions<In>> = {},
+    options: Shared & Own & BatcherOptions<In, Out> = {},
+  ) {
+    const queue = this.newQueue();
+    const entries = Object.entries(front).filter(([name]) => sharedOptions.has(name) && name !== "onWarning");
+    const frontEnd = await this.frontEnd<In, Out>(queue, front);
+    const { worker, connection } = await this.worker(queue, run, { ...Object.fromEntries(entries), ...options });
+    await frontEnd.ready();
+    return { queue, front: frontEnd, worker, connection };
+  }
+
   /** The numbers of the queue's dead letters. */
   async deadLetters(queue: string): Promise<string[]> {
     const stream = `SHEAF_${tokenOf(queue)}_DLQ`;
@@ -115,7 +136,6 @@ export class Rig {
     return (await this.#operator.request(`$JS.API.${call}`, JSON.stringify(body), { timeout: 20_000 })).json();
   }
 
-  /** Call it at the end of every test, however it ended. */
   async end(): Promise<void> {
     await this.#operator?.close();
     this.#operator = undefined;
@@ -144,6 +164,19 @@ async function soFar(holds: () => boolean | Promise<boolean>): Promise<boolean> 
     if ((error as { code?: unknown }).code === "UNAVAILABLE") return false;
     throw error;
   }
+}
+
+/** Items in the queue, waiting or at a worker, of calls without a priority. */
+export async function waiting({ figures }: Pick<NatsFrontEnd<never, unknown>, "figures">): Promise<number> {
+  const [, { pending, ackPending }] = (await figures()) as [unknown, { pending: number; ackPending: number }];
+  return pending + ackPending;
+}
+
+/** As a stopped process: the connection stands and nothing comes, until the returned function is called. */
+export function mute(connection: NatsConnection): () => void {
+  const publish = connection.publish.bind(connection);
+  connection.publish = () => undefined;
+  return () => void (connection.publish = publish);
 }
 
 /** A batch function that the test lets go on. */

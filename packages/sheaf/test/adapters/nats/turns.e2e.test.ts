@@ -1,21 +1,17 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
+import { test } from "node:test";
 import { windowOf } from "../../../dist/adapters/nats/front-end/turns.js";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 /** Numbers from 1000 on are a flood. */
 const fairKey = (item: number): string => (item < 1000 ? "quiet" : "flood");
 const flood = (count: number): number[] => Array.from({ length: count }, (_, i) => 1000 + i);
 
-test("a tenant's flood waits at its front end: another one's item passes it", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a tenant's flood waits at its front end: another one's item passes it", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue, { fairKey });
-  await rig.worker(queue, gate.run, { maxBatchSize: 4 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, { fairKey }, { maxBatchSize: 4 });
   const flooding = Promise.all(flood(200).map((item) => front.detailed(item)));
   await until(() => gate.entered.length > 0, "the worker is busy");
   assert.deepEqual(front.pending, { queued: 200, bulk: 0, inFlight: 0 });
@@ -31,12 +27,9 @@ test("a tenant's flood waits at its front end: another one's item passes it", { 
   assert.equal(front.stats().items.ok, 201);
 });
 
-test("a flood is refused in its own name, and the others find room", { skip }, async () => {
-  const queue = rig.newQueue();
+natsTest("a flood is refused in its own name, and the others find room", async () => {
   const gate = new Gate();
-  const front = await rig.frontEnd<number, number>(queue, { fairKey, maxQueueSize: 20 });
-  await rig.worker(queue, gate.run, { maxBatchSize: 4 });
-  await front.ready();
+  const { front } = await rig.pair(gate.run, { fairKey, maxQueueSize: 20 }, { maxBatchSize: 4 });
   const flooding = Promise.allSettled(flood(100).map((item) => front(item)));
   const lists = [front.settle([1]), front.many([2])];
   gate.open();
@@ -60,6 +53,6 @@ test("front ends share what the workers can run: two full batches a slot", () =>
   assert.equal(windowOf({ workers: [] }), 1);
 });
 
-test("shares need tenants", { skip }, async () => {
+natsTest("shares need tenants", async () => {
   await assert.rejects(rig.frontEnd("q", { shareOf: () => 2 }), { message: "shareOf needs fairKey" });
 });

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { routeOf, versionsOf } from "../../../dist/adapters/nats/queue/versions.js";
-import { Rig, skip, until } from "./rig.js";
+import { Rig, natsTest, until, waiting } from "./rig.js";
 
 const rig = new Rig();
-afterEach(() => rig.end());
 
 type Told = readonly [item: number, version: string];
 
@@ -41,9 +40,8 @@ test("the version with the highest generation is the current one, then that with
 });
 
 for (const durability of ["file", "none"] as const)
-  test(
+  natsTest(
     `a lone worker of another version gets nothing; with as many slots its version takes over as a whole (durability ${durability})`,
-    { skip },
     async () => {
       const queue = rig.newQueue();
       const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers", durability });
@@ -71,9 +69,8 @@ for (const durability of ["file", "none"] as const)
     },
   );
 
-test(
+natsTest(
   "a rolling update under load: nothing refused, and no answer of the old version once the new one has all",
-  { skip },
   async () => {
     const queue = rig.newQueue();
     const fronts = [
@@ -115,7 +112,7 @@ test(
   },
 );
 
-test("items that wait for a version whose last worker ends go to the next version", { skip }, async () => {
+natsTest("items that wait for a version whose last worker ends go to the next version", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers" });
   let go: () => void = () => undefined;
@@ -131,10 +128,7 @@ test("items that wait for a version whose last worker ends go to the next versio
   );
   await front.ready();
   const answers = Promise.all(Array.from({ length: 30 }, (_, i) => front(i)));
-  await until(async () => {
-    const [, lane] = await front.figures();
-    return lane!.pending + lane!.ackPending === 30;
-  }, "all are accepted");
+  await until(async () => (await waiting(front)) === 30, "all are accepted");
   await start(queue, "2");
   const drained = old.worker.drain();
   go();
@@ -142,13 +136,10 @@ test("items that wait for a version whose last worker ends go to the next versio
   const versions = (await answers).map(([, version]) => version);
   assert.equal(versions.filter((version) => version === "").length, 0);
   assert.ok(versions.filter((version) => version === "2").length >= 25, "what waited runs on the new version");
-  await until(async () => {
-    const [, lane] = await front.figures();
-    return lane!.pending + lane!.ackPending === 0;
-  }, "nothing stays in the queue");
+  await until(async () => (await waiting(front)) === 0, "nothing stays in the queue");
 });
 
-test("a worker of another shape beside the right one gets nothing, and says so", { skip }, async () => {
+natsTest("a worker of another shape beside the right one gets nothing, and says so", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers" });
   await start(queue, "1");
@@ -161,25 +152,21 @@ test("a worker of another shape beside the right one gets nothing, and says so",
   assert.match(stray.worker.unavailableReason!, /this worker serves words, others of this name serve numbers/);
 });
 
-test(
-  "a front end whose workers all serve something else warns once, and takes calls when one fits",
-  { skip },
-  async () => {
-    const queue = rig.newQueue();
-    const warnings: string[] = [];
-    const front = await rig.frontEnd<number, unknown>(queue, {
-      serves: "numbers",
-      onWarning: (message) => void warnings.push(message),
-    });
-    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
-    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
-    await until(() => front.otherWorkers().length === 2, "both are known");
-    assert.deepEqual(warnings, [
-      `sheaf: the queue ${queue}: this front end calls numbers, its workers serve words; start all with the same model.`,
-    ]);
-    await rig.worker(queue, (items: number[]) => items, { serves: "numbers" });
-    await front.ready();
-    assert.equal(await front(1), 1);
-    assert.equal(warnings.length, 1);
-  },
-);
+natsTest("a front end whose workers all serve something else warns once, and takes calls when one fits", async () => {
+  const queue = rig.newQueue();
+  const warnings: string[] = [];
+  const front = await rig.frontEnd<number, unknown>(queue, {
+    serves: "numbers",
+    onWarning: (message) => void warnings.push(message),
+  });
+  await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+  await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+  await until(() => front.otherWorkers().length === 2, "both are known");
+  assert.deepEqual(warnings, [
+    `sheaf: the queue ${queue}: this front end calls numbers, its workers serve words; start all with the same model.`,
+  ]);
+  await rig.worker(queue, (items: number[]) => items, { serves: "numbers" });
+  await front.ready();
+  assert.equal(await front(1), 1);
+  assert.equal(warnings.length, 1);
+});

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { afterEach, test } from "node:test";
+import { afterEach } from "node:test";
 import { headers } from "@nats-io/transport-node";
 import { createBatcher, type Batcher } from "../../../dist/index.js";
 import { natsWorker, type NatsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, skip, until } from "./rig.js";
+import { Gate, Rig, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
 const workers: NatsWorker[] = [];
@@ -21,7 +21,7 @@ async function workerOf(queue: string, batcher: Batcher<number, number>): Promis
   return worker;
 }
 
-test("a closed batcher drains its worker: what it was given goes to another one", { skip }, async () => {
+natsTest("a closed batcher drains its worker: what it was given goes to another one", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const batcher = doubling();
@@ -35,7 +35,7 @@ test("a closed batcher drains its worker: what it was given goes to another one"
   assert.equal(await answer, 6);
 });
 
-test("a drain past its grace gives back what runs, and leaves the batcher open", { skip }, async () => {
+natsTest("a drain past its grace gives back what runs, and leaves the batcher open", async () => {
   const queue = rig.newQueue();
   const gate = new Gate();
   const front = await rig.frontEnd<number, number>(queue);
@@ -53,7 +53,7 @@ test("a drain past its grace gives back what runs, and leaves the batcher open",
   await batcher.close();
 });
 
-test("one batcher serves a queue and callers in its own process", { skip }, async () => {
+natsTest("one batcher serves a queue and callers in its own process", async () => {
   const queue = rig.newQueue();
   const gate = new Gate();
   const front = await rig.frontEnd<number, number>(queue);
