@@ -13,7 +13,7 @@ const parts = [
   ["fleet", /^adapters\/nats\//],
   ["apis", /^adapters\/(shared|http|openai)\//],
   ["consume", /^core\/consume\./],
-  ["elements", /^shared\/element-types\./],
+  ["elements", /^shared\/(binary-codec|element-types|packed)\./],
   ["core", /^(core|limits|policies|shared)\//],
   ["workers", /^node\/(?!worker\/(thread|process)-main\.)/],
   ["metrics", /^metrics\//],

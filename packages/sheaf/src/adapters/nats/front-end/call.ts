@@ -2,7 +2,8 @@ import type { CallOptions, Priority } from "../../../core/contract/options.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import type { Epoch } from "../../../core/queue/epochs.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
-import { pack, type RequestHead } from "../wire/envelope.ts";
+import { type RequestHead } from "../wire/envelope.ts";
+import { pack } from "../../../shared/packed.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 

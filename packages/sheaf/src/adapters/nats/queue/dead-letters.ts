@@ -1,6 +1,7 @@
 import { describeError } from "../../../core/contract/wire-error.ts";
 import { NatsQueueError } from "../wire/errors.ts";
-import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "../wire/envelope.ts";
+import { keyOf, replySubject, requestOf, type RequestHead } from "../wire/envelope.ts";
+import { pack, recordOf } from "../../../shared/packed.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { jetStream } from "./jetstream.ts";

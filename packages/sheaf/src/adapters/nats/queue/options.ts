@@ -13,7 +13,7 @@ import { describe } from "../../../shared/describe.ts";
 import { checkClock, priorities } from "../../../core/contract/settings.ts";
 import type { Priority } from "../../../core/contract/options.ts";
 import type { NatsClient } from "../wire/client.ts";
-import { binaryCodec, type Codec } from "../wire/codec.ts";
+import { binaryCodec, type Codec } from "../../../shared/binary-codec.ts";
 
 /** The options on which front ends and workers of one queue must agree. */
 export interface NatsQueueOptions extends NatsClient {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/runtime/runtime.ts";
-import { recordOf } from "../wire/envelope.ts";
+import { recordOf } from "../../../shared/packed.ts";
 import { every } from "../wire/every.ts";
 
 /** A worker's report, sent every second. */

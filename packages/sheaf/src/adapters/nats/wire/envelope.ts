@@ -1,4 +1,5 @@
 import { isWireError, type WireError } from "../../../core/contract/wire-error.ts";
+import { unpack } from "../../../shared/packed.ts";
 
 /** The head before an item. Short names: it is part of every message. */
 export interface RequestHead {
@@ -42,19 +43,6 @@ export interface Reply {
   readonly body: Uint8Array;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-/** `[length u32][head as JSON][body]`. */
-export function pack(head: RequestHead | ReplyHead, body: Uint8Array): Uint8Array {
-  const json = encoder.encode(JSON.stringify(head));
-  const bytes = new Uint8Array(4 + json.byteLength + body.byteLength);
-  new DataView(bytes.buffer).setUint32(0, json.byteLength, true);
-  bytes.set(json, 4);
-  bytes.set(body, 4 + json.byteLength);
-  return bytes;
-}
-
 /**
  * An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are not a message of a front end.
  */
@@ -77,19 +65,6 @@ export function replyOf(bytes: Uint8Array): Reply {
     throw new TypeError("It is not a reply from a worker.");
   // An executor that measures its own runs may have measured nothing.
   return { head: (isMs(m) ? head : { ...head, m: 0 }) as unknown as ReplyHead, body };
-}
-
-function unpack(bytes: Uint8Array): { readonly head: Readonly<Record<string, unknown>>; readonly body: Uint8Array } {
-  const end = 4 + new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0, true);
-  if (end > bytes.byteLength) throw new RangeError("The message is cut off.");
-  return { head: recordOf(bytes.subarray(4, end)), body: bytes.subarray(end) };
-}
-
-/** A JSON object. @throws {TypeError | SyntaxError} for anything else. */
-export function recordOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  const value = JSON.parse(decoder.decode(bytes)) as unknown;
-  if (typeof value !== "object" || value === null) throw new TypeError("It is not a JSON object.");
-  return value as Record<string, unknown>;
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);

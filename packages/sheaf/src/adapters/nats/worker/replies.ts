@@ -2,7 +2,8 @@ import { abridged, describeError } from "../../../core/contract/wire-error.ts";
 import type { DetailedResult } from "../../../core/contract/batcher.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
-import { pack, replySubject, type ReplyHead } from "../wire/envelope.ts";
+import { replySubject, type ReplyHead } from "../wire/envelope.ts";
+import { pack } from "../../../shared/packed.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 

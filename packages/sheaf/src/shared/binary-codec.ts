@@ -1,4 +1,4 @@
-import { typedArrays } from "../../../shared/element-types.ts";
+import { typedArrays } from "./element-types.ts";
 
 /** How items and results become bytes. Both sides of a queue must use the same. */
 export interface Codec {
