@@ -149,6 +149,7 @@ for (const [page, interfaces] of Object.entries({
   "docs/reference/tuning.md": {
     "tuning/calibrate.ts": "CalibrateOptions",
     "tuning/recommend.ts": "RecommendOptions",
+    "tuning/record/record-calls.ts": "RecordOptions",
     "tuning/simulation-options.ts": "SimulationOptions",
   },
 }))

@@ -87,6 +87,25 @@ test(
   },
 );
 
+test("a record on a full disk: it ends with a warning, and requests go on", { skip }, async (t) => {
+  const disk = smallDisk(t, 1);
+  const model = { name: "m", input: { kind: "json" }, output: { kind: "json" }, run: async (items) => items };
+  const settings = { port: 0, logLevel: "warn", recordFile: join(disk, "record.jsonl"), maxBatchSize: 1 };
+  const server = await createServer({ models: [model], settings });
+  t.after(() => server.close({ graceMs: 0 }));
+  const warned = new Promise(
+    (resolve) => (server.app.log.warn = (facts, text) => text.includes("recorded") && resolve(text)),
+  );
+  const url = await server.listen();
+  const body = JSON.stringify({ inputs: Array.from({ length: 1000 }, (_, i) => i) });
+  const post = () => fetch(`${url}/infer`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  let isFull = false;
+  void warned.then(() => (isFull = true));
+  while (!isFull) assert.equal((await post()).status, 200);
+  assert.match(await warned, /calls are no longer recorded: ENOSPC/);
+  assert.equal((await post()).status, 200);
+});
+
 // nats-server 2.15 confirms nothing more on a full disk, and goes on so when there is room again; 2.10 to 2.12 refuse.
 test(
   "NATS on a full disk: calls are refused at once, with the reason, until it is restarted with room",

@@ -6,7 +6,7 @@ import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./shared/command.ts";
 import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
-const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort"];
+const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort", "recordFile"];
 
 /** The proxy leaves out flags for models, their texts and protocols, and for a fleet. */
 const isOfProxy = ({ name, group }: Setting): boolean =>

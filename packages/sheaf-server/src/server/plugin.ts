@@ -5,6 +5,8 @@ import { OverloadLog } from "./observe/overload-log.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import type { KeptResults } from "../cache/kept-results.ts";
 import { cacheOpener, openResults } from "./models/open-cache.ts";
+import { openRecord } from "./models/open-record.ts";
+import type { RecordFile } from "../observe/record-file.ts";
 import { answerProblems } from "../http/app.ts";
 import { checkCallers, isOperator } from "../http/check-callers.ts";
 import { readInTurns } from "../http/thread-turns.ts";
@@ -58,12 +60,13 @@ export function openModels(
   models: readonly (ModelDefinition | ModelSource)[],
   settings: Partial<Settings> = {},
   onDisk?: KeptResults,
+  record?: RecordFile,
 ): Models {
   const shared = { ...defaultSettings, ...settings };
   const openCache = cacheOpener(shared, onDisk);
   return new Models(models, shared, (definition) => {
     const own = { ...shared, ...definition.settings };
-    return new ServedModel(definition, own, { cache: openCache(definition, own) });
+    return new ServedModel(definition, own, { cache: openCache(definition, own), record });
   });
 }
 
@@ -94,7 +97,7 @@ export async function serveHttp(
   const models =
     options.models instanceof Models
       ? options.models
-      : openModels(options.models, options.settings, await openResults(app, settings));
+      : openModels(options.models, options.settings, await openResults(app, settings), await openRecord(app, settings));
   takeJsonAsBytes(app);
   showSchemasOnly(app);
   answerProblems(app, models);

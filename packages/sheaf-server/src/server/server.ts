@@ -11,6 +11,7 @@ import { checkServed, type Models } from "./models/models.ts";
 import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openResults } from "./models/open-cache.ts";
+import { openRecord } from "./models/open-record.ts";
 import { openModels, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import { takeTurns } from "../http/lifecycle/connection-turns.ts";
@@ -83,12 +84,14 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   const settings = { ...defaultSettings, ...options.settings };
   if (settings.batchesDir !== undefined && roleOf(settings) !== "alone")
     throw new ConfigError("A fleet runs no batches: remove BATCHES_DIR, or NATS_URL.");
+  if (settings.recordFile !== undefined && roleOf(settings) !== "alone")
+    throw new ConfigError("A fleet records no calls: remove RECORD_FILE, or NATS_URL.");
   // Imported only if needed: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
   const onDisk = await openResults(app, settings);
   const fleet = joinFleet?.(options.models, settings, app.log, onDisk);
-  const models = fleet?.models ?? openModels(options.models, options.settings, onDisk);
+  const models = fleet?.models ?? openModels(options.models, options.settings, onDisk, await openRecord(app, settings));
   if (options.modelsFolder !== undefined) {
     const repository = await FolderRepository.open(options.modelsFolder, { models, settings, log: app.log });
     models.repository = repository;

@@ -273,6 +273,11 @@ const rows = {
       valueName: "level",
       range: "trace, debug, info, warn, error, fatal or silent",
     },
+    recordFile: text(
+      "file",
+      undefined,
+      "File for a record of all calls and runs without their contents, for sheaf recommend. Default: none.",
+    ),
     apiKey: secret(text("key", undefined, "Bearer key required by every route except health.")),
     shutdownGraceMs: integer(25_000, 0, longestMs, "Time for accepted requests to finish at shutdown."),
   }),

@@ -25,7 +25,7 @@ import { Entrance } from "./queue/entrance.ts";
 import { lateGate } from "./queue/late-gate.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
-import { callable } from "./wrap-batcher.ts";
+import { callable, type Inside } from "./wrap-batcher.ts";
 import type { Policy } from "../policies/policy.ts";
 import { closeChecks, withOptions, type Closing } from "../shared/checks.ts";
 
@@ -138,7 +138,11 @@ export function assembleBatcher<In, Out>(
 
   lifecycle.begin(executor && warmedUp(executor, cost));
   const load = () => ({ queued: queue.size, bulk: queue.inBulkRoom, inFlight: dispatcher.inFlight });
-  return callable<In, Out>(calls.call, methods, name, load, calls.checkRoom) as unknown as Batcher<In, Result<Out>>;
+  const inside = { settings, queue, observers: dispatcher.observers } as unknown as Inside;
+  return callable<In, Out>(calls.call, methods, name, load, calls.checkRoom, inside) as unknown as Batcher<
+    In,
+    Result<Out>
+  >;
 }
 
 async function warmedUp(executor: Pick<Executor<never, unknown>, "ready">, cost: LearnedCost): Promise<void> {

@@ -1,8 +1,19 @@
 import type { Batcher, BatcherPending } from "./contract/batcher.ts";
 import type { CallOptions } from "./contract/options.ts";
+import type { Settings } from "./contract/settings.ts";
+import type { BatchObserver } from "./dispatch/dispatcher.ts";
+import type { Queue } from "./queue/queue.ts";
 
 const readPending = Symbol();
 const askRoom = Symbol();
+const readInside = Symbol();
+
+/** The parts of a batcher that a recorder of its calls looks at. */
+export interface Inside {
+  readonly settings: Settings<never, never>;
+  readonly queue: Pick<Queue<never>, "tally" | "leavers" | "refused">;
+  readonly observers: BatchObserver[];
+}
 
 type AskRoom = (options: CallOptions | undefined) => void;
 
@@ -21,8 +32,9 @@ export function callable<In, Out>(
   name: string,
   pendingNow: () => BatcherPending,
   room?: AskRoom,
+  inside?: Inside,
 ): Batcher<In, Out> {
-  const batcher = Object.assign(call, methods, { [readPending]: pendingNow, [askRoom]: room });
+  const batcher = Object.assign(call, methods, { [readPending]: pendingNow, [askRoom]: room, [readInside]: inside });
   return Object.defineProperties(batcher, { name: { value: name }, pending }) as unknown as Batcher<In, Out>;
 }
 
@@ -33,6 +45,10 @@ export function callable<In, Out>(
  */
 export const checkRoom = (batcher: Batcher<never, unknown>, options: CallOptions | undefined): void =>
   (batcher as unknown as { readonly [askRoom]?: AskRoom })[askRoom]?.(options);
+
+/** Undefined for a batcher that runs its batches elsewhere. */
+export const insideOf = (batcher: Batcher<never, unknown>): Inside | undefined =>
+  (batcher as unknown as { readonly [readInside]?: Inside })[readInside];
 
 /** The changes that a batcher makes to a call before it passes it on to another. */
 export interface BatcherWrap<In, Inner> {
@@ -85,7 +101,7 @@ export function wrapBatcher<In, Inner, Out>(
     [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
   };
   const room: AskRoom = (options) => checkRoom(batcher, options && optionsOf(options));
-  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.pending, room);
+  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.pending, room, insideOf(batcher));
 }
 
 /** Without `item` they are the inner batcher's own. */

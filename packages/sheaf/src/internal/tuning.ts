@@ -1,7 +1,7 @@
 export { fitLine, type CostLine, type MeasuredCost, type MeasuredPoint } from "../tuning/cost-line.ts";
 export { Goodput, type SimulatedGoodput } from "../tuning/goodput.ts";
 export type { Scaling, SimulatedWorkers } from "../tuning/scaling/scaling.ts";
-export { simulateScaled } from "../tuning/simulate.ts";
+export { simulateRecorded, simulateScaled } from "../tuning/simulate.ts";
 export type { RunTimeNoise, SimulatedCost } from "../tuning/simulated-cost.ts";
 export type { SimulatedEnds, SimulatedLatency, SimulatedTenantFigures } from "../tuning/simulation-result.ts";
 export type { Arrivals, OpenArrivals } from "../tuning/traffic/arrivals.ts";

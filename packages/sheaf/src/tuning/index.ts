@@ -3,3 +3,4 @@ export { recommend, type RecommendOptions, type Recommendation } from "./recomme
 export { simulate } from "./simulate.ts";
 export type { SimulationOptions } from "./simulation-options.ts";
 export type { SimulationResult } from "./simulation-result.ts";
+export { recordCalls, type RecordOptions } from "./record/record-calls.ts";

@@ -18,6 +18,7 @@ import { Random } from "./traffic/random.ts";
 import { noiseOf, runTimesOf } from "./simulated-cost.ts";
 import { TenantTraffic } from "./traffic/tenants.ts";
 import { ItemWeights } from "./traffic/weights.ts";
+import { recordCalls } from "./record/record-calls.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { SimulationOptions } from "./simulation-options.ts";
 import type { SimulatedEnds, SimulationResult } from "./simulation-result.ts";
@@ -46,6 +47,14 @@ export async function simulateScaled(
   return { result, workers: simulation.workers()! };
 }
 
+/** Like `simulate`; `write` gets the lines of a record of its calls. */
+export async function simulateRecorded(
+  options: SimulationOptions,
+  write: (line: string) => void,
+): Promise<SimulationResult> {
+  return new Simulation(options, undefined, write).run();
+}
+
 type BatchFunction = (batch: number[]) => Promise<number[]>;
 
 class Simulation {
@@ -68,6 +77,7 @@ class Simulation {
   readonly #goodput: Goodput | undefined;
   readonly #batchSizes = new Map<number, number>();
   readonly #reasons: Partial<Record<DispatchReason, number>> = {};
+  #endRecord: () => void = () => undefined;
   #runs = 0;
   #ran = 0;
   #busyMs = 0;
@@ -77,7 +87,7 @@ class Simulation {
   /** The error that invalid arrivals or costs have thrown. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(options: SimulationOptions, scaling?: Scaling) {
+  constructor(options: SimulationOptions, scaling?: Scaling, write?: (line: string) => void) {
     if (typeof options !== "object" || options === null) {
       throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${describe(options)}`);
     }
@@ -166,6 +176,7 @@ class Simulation {
     };
     // A simulated run never waits for another, so a long one is not stuck.
     this.#batcher = assembleBatcher<number, number>(this.#executorOf(run), settings, auto, Infinity);
+    if (write !== undefined) this.#endRecord = recordCalls(this.#batcher, write);
     this.#batcher.subscribe(({ size, reason }) => {
       this.#runs++;
       this.#ran += size;
@@ -201,6 +212,7 @@ class Simulation {
       await this.#batcher.flush();
       if (this.#failure !== undefined) break;
     } while (this.#settled < this.#called || (arrivals?.pattern === "closed" && this.#called < this.#items));
+    this.#endRecord();
     await this.#batcher.close();
     if (this.#failure !== undefined) throw this.#failure.error;
     return this.#result();

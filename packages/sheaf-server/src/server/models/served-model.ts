@@ -10,6 +10,7 @@ import {
 import { checkRoom } from "sheaf/internal";
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
+import type { RecordFile } from "../../observe/record-file.ts";
 import type { Served } from "../../cache/served.ts";
 import { forBatcher, type InferOptions } from "../../http/call-options.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
@@ -33,6 +34,11 @@ import { TurnEnd } from "./turn-end.ts";
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
 interface ServedParts {
+  /**
+   * Where its calls are recorded.
+   * @default nowhere
+   */
+  readonly record?: RecordFile | undefined;
   /** @default none */
   readonly cache?: ModelCache | undefined;
   /**
@@ -81,16 +87,19 @@ export class ServedModel {
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #isReady = false;
+  readonly #record: RecordFile | undefined;
+  readonly #endsOfRecord: (() => void)[] = [];
   readonly #turnEnd = new TurnEnd();
   readonly #holds = new Holds();
 
   constructor(definition: ModelDefinition, settings: Settings, parts: ServedParts = {}) {
-    const { cache, batcher, local } = parts;
+    const { cache, batcher, local, record } = parts;
     const { name, run } = definition;
     this.name = name;
     this.definition = definition;
     this.settings = settings;
     this.cache = cache;
+    this.#record = record;
     this.local = local;
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = batchSizeOf(definition, settings);
@@ -227,6 +236,7 @@ export class ServedModel {
       await this.local?.close(left());
     } finally {
       this.#phase = "closed";
+      for (const end of this.#endsOfRecord) end();
       this.cache?.close();
     }
   }
@@ -301,6 +311,8 @@ export class ServedModel {
     };
     const batcher = localBatcher(definition, settings, maxBatchSize, cache, found, isApart);
     this.#count(batcher);
+    const end = this.#record?.add(batcher, isApart ? undefined : () => cache?.counts.hits ?? 0);
+    if (end !== undefined) this.#endsOfRecord.push(end);
     return batcher;
   }
 

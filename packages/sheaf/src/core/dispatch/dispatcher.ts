@@ -17,7 +17,7 @@ import type { Settings } from "../contract/settings.ts";
 
 /** Gets the record of each batch once it has its outcome, in the same turn as its last callers. */
 export interface BatchObserver {
-  observe(record: BatchRecord, nowMs: number): void;
+  observe(record: BatchRecord, nowMs: number, batch: Batch): void;
 }
 
 /** Gets each record before the observers do, and each run of a part of a batch that passed: what runs cost is learned from them. */
@@ -455,7 +455,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error?: unknown): void {
     const record = run.record(nowMs, this.meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
     this.learn(record, nowMs, hasFailed);
-    for (const observer of this.observers) observer.observe(record, nowMs);
+    for (const observer of this.observers) observer.observe(record, nowMs, run.batch);
   }
 }
 
