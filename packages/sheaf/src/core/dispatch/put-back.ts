@@ -1,4 +1,4 @@
-import { type Batch, type Entry, Keys } from "../queue/entry.ts";
+import type { Batch, Entry } from "../queue/entry.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -29,8 +29,8 @@ export function putBack<In>(
     deadlineAtMs === Infinity
       ? throttle.pausedMsSince(arrivedAtMs) >= maxPauseMs
       : deadlineAtMs <= throttle.resumesAtMs;
-  const isOver = ({ settler, keys, terms }: Entry<In>): boolean =>
-    settler !== undefined && ((keys?.putBacks ?? 0) >= maxPutBacks || isPast(terms.deadlineAtMs, terms.arrivedAtMs));
+  const isOver = ({ settler, ties, terms }: Entry<In>): boolean =>
+    settler !== undefined && ((ties?.putBacks ?? 0) >= maxPutBacks || isPast(terms.deadlineAtMs, terms.arrivedAtMs));
   const end = (entry: Entry<In>): void => {
     // Another caller of the same item may take the place of one who leaves.
     while (isOver(entry)) queue.cancellation.withdraw(entry, error, "error");
@@ -58,9 +58,9 @@ function takeBack<In>(queue: Queue<In>, { batch, group: groupKey, batchId }: Unr
   for (const entry of entries) {
     const { lane, terms } = entry;
     const laneQueue = group.laneQueue(lane);
-    const keys = (entry.keys ??= new Keys());
-    keys.putBacks++;
-    keys.putBackFrom = batchId;
+    const ties = entry.tie();
+    ties.putBacks++;
+    ties.putBackFrom = batchId;
     queue.putBack(entry, laneQueue, laneQueue.firstAfter(terms.arrivedAtMs, batchId, last[lane]));
     last[lane] = entry;
   }

@@ -180,7 +180,7 @@ export class Run<In> extends TimedRun {
   override givenUp(reason: unknown): void {
     super.givenUp(reason);
     // It cannot be joined: an equal item starts a run of its own.
-    for (const entry of this.batch.entries) entry.keys?.equal?.leave(entry);
+    for (const entry of this.batch.entries) entry.ties?.equal?.leave(entry);
     this.abort(reason);
   }
 
@@ -218,9 +218,9 @@ function queueWait<In>({ entries }: Batch<In>, startedAtMs: number): BatchRecord
 /** The tags of its calls, also of those that share an item. */
 function tagsOf<In>({ entries }: Batch<In>): unknown[] | undefined {
   let tags: unknown[] | undefined;
-  for (const { terms, keys } of entries) {
+  for (const { terms, ties } of entries) {
     if (terms.tag !== undefined) (tags ??= []).push(terms.tag);
-    for (const sharer of keys?.sharers ?? none)
+    for (const sharer of ties?.sharers ?? none)
       if (sharer.terms.tag !== undefined) (tags ??= []).push(sharer.terms.tag);
   }
   return tags;

@@ -60,7 +60,7 @@ export class Cursor<In> {
     this.#ready.splice(Math.max(this.#readyAt, at === -1 ? this.#ready.length : at), 0, entry);
   }
 
-  #isBefore({ keys }: Entry<In>, other: Entry<In>): boolean {
-    return this.newestFirst ? keys!.rank > other.keys!.rank : keys!.rank < other.keys!.rank;
+  #isBefore({ ties }: Entry<In>, other: Entry<In>): boolean {
+    return this.newestFirst ? ties!.rank > other.ties!.rank : ties!.rank < other.ties!.rank;
   }
 }

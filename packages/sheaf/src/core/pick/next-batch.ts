@@ -138,8 +138,8 @@ export class NextBatch<In> {
     const { order, equal } = this.#queue;
     if (order === undefined && equal === undefined) return;
     for (const entry of batch.entries) {
-      if (entry.keys!.order !== undefined) order!.taken(entry, batch);
-      if (this.#settings.dedupe !== "running") entry.keys!.equal?.leave(entry);
+      if (entry.ties?.order !== undefined) order!.taken(entry, batch);
+      if (this.#settings.dedupe !== "running") entry.ties?.equal?.leave(entry);
     }
   }
 }

@@ -282,7 +282,7 @@ export class Selection<In> {
   }
 
   #admits(entry: Entry<In>, cursors: Cursors<In>): boolean {
-    const { order, later } = entry.keys ?? {};
+    const { order, later } = entry.ties ?? {};
     if (order === undefined) return true;
     if (!order.admits(entry, this.#choice)) {
       this.#queue.setAside(entry);
@@ -310,7 +310,7 @@ class Place<In> implements Candidate {
 
   /** `newestFirst`: age gives no precedence. */
   constructor(entry: Entry<In>, payer: Account<In> | undefined, nowMs: number, newestFirst: boolean) {
-    const { lane, weight, terms, keys } = entry;
+    const { lane, weight, terms, keys, ties } = entry;
     this.payer = payer;
     this.entry = entry;
     this.weight = weight;
@@ -318,7 +318,7 @@ class Place<In> implements Candidate {
     this.tier = lane;
     this.deadlineAtMs = terms.deadlineAtMs;
     this.dueAtMs = newestFirst ? Infinity : (keys?.dueAtMs ?? Infinity);
-    this.order = keys?.order;
+    this.order = ties?.order;
   }
 }
 

@@ -83,31 +83,31 @@ export class Cancellation<In> {
     const nowMs = entry.laneQueue === undefined ? 0 : this.#clock.now();
     if (entry.settler !== settler) return;
     this.#queue.tally[outcome]++;
-    const { epoch, keys } = entry;
+    const { epoch, ties } = entry;
     const { signal: leaving } = entry.terms;
     this.settled(entry);
     const isHanded = this.#handToSharer(entry);
     if (!isHanded) this.#remove(entry, nowMs);
     reject(settler, error);
     epoch.settled(1);
-    if (outcome !== "aborted") this.holdBehind(keys, leaving, error);
+    if (outcome !== "aborted") this.holdBehind(ties, leaving, error);
     // The successor's signal may be aborting in this very moment.
     const signal = isHanded ? entry.terms.signal : undefined;
     if (signal?.aborted === true && !isSpared(entry, signal)) this.withdraw(entry, signal.reason, "aborted");
   }
 
   /** A call has failed. If a consumer made it, those that it has waiting behind it leave, so that they do not run before it. */
-  holdBehind(keys: Entry<In>["keys"], signal: AbortSignalLike | undefined, error: unknown): void {
-    const order = keys?.order;
-    if (order === undefined || !stopsKey(signal, order.key, error, keys!.rank)) return;
+  holdBehind(ties: Entry<In>["ties"], signal: AbortSignalLike | undefined, error: unknown): void {
+    const order = ties?.order;
+    if (order === undefined || !stopsKey(signal, order.key, error, ties!.rank)) return;
     for (const later of order.waiting())
-      if (later.keys!.rank > keys!.rank && later.laneQueue !== undefined && later.terms.signal === signal)
+      if (later.ties!.rank > ties!.rank && later.laneQueue !== undefined && later.terms.signal === signal)
         this.leftBehind(later);
   }
 
   /** The callers of an item of a batch whose key has stopped leave before it runs again. Returns whether there were no others. */
   leftBehind(entry: Entry<In>): boolean {
-    const { order, rank } = entry.keys ?? {};
+    const { order, rank } = entry.ties ?? {};
     while (order !== undefined && entry.settler !== undefined) {
       const reason = behind(entry.terms.signal, order.key, rank);
       if (reason === undefined) return false;
@@ -128,10 +128,10 @@ export class Cancellation<In> {
   }
 
   #remove(entry: Entry<In>, nowMs: number): void {
-    const { keys, place, laneQueue } = entry;
-    keys?.equal?.leave(entry);
+    const { ties, place, laneQueue } = entry;
+    ties?.equal?.leave(entry);
     if (laneQueue !== undefined) {
-      if (keys?.order !== undefined) this.#queue.order!.leaves(entry);
+      if (ties?.order !== undefined) this.#queue.order!.leaves(entry);
       this.#queue.leave(entry, nowMs - entry.terms.arrivedAtMs);
       this.scheduler?.wake();
     } else if (place === undefined) this.#queue.tenants?.leftShared(entry);
@@ -142,17 +142,17 @@ export class Cancellation<In> {
   }
 
   #handToSharer(entry: Entry<In>): boolean {
-    const { keys } = entry;
-    const successor = keys?.sharers?.find(({ settler }) => settler !== undefined);
+    const { ties } = entry;
+    const successor = ties?.sharers?.find(({ settler }) => settler !== undefined);
     if (successor === undefined) return false;
     const { settler, terms } = successor;
     this.settled(successor);
-    keys!.sharers!.splice(keys!.sharers!.indexOf(successor), 1);
+    ties!.sharers!.splice(ties!.sharers!.indexOf(successor), 1);
     this.#queue.tenants?.handed(entry, successor);
     // The item has waited since its first caller came, however late its successor did: it must not be held again from
     // then.
     entry.laneQueue?.keepAge(entry.terms.arrivedAtMs);
-    keys!.lane = entry.lane;
+    ties!.lane = entry.lane;
     entry.settler = settler;
     entry.terms = terms;
     this.watch(entry);

@@ -273,7 +273,7 @@ export class Entrance<In, Out> {
     this.#queue.cancellation.watch(entry);
     if (keys === undefined) return;
     if (keys.tenant !== undefined) this.#queue.tenants!.entered(entry);
-    if (this.#queue.order !== undefined) keys.rank = this.#queue.order.nextRank();
+    if (this.#queue.order !== undefined) entry.tie().rank = this.#queue.order.nextRank();
     if (keys.dedupeKey !== undefined) this.#queue.equal!.add(entry);
     if (keys.orderKey !== undefined) this.#queue.order!.enter(entry, lane);
   }
@@ -293,18 +293,18 @@ export class Entrance<In, Out> {
     const entry = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
     if (entry === undefined) return false;
     const { laneQueue } = entry;
-    const keys = entry.keys!;
+    const ties = entry.tie();
     const { lane } = terms;
     sharer.epoch = entry.epoch;
     sharer.epoch.unsettled++;
-    if (keys.sharers?.some(({ settler }) => settler !== undefined) === true) keys.sharers.push(sharer);
-    else keys.sharers = [sharer];
+    if (ties.sharers?.some(({ settler }) => settler !== undefined) === true) ties.sharers.push(sharer);
+    else ties.sharers = [sharer];
     this.#queue.cancellation.watch(sharer);
     if (this.#queue.tenants !== undefined) this.#queue.tenants.joined(entry, sharer);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
-      if (keys.order !== undefined) this.#lift(keys.order, entry, laneQueue.group, lane);
+      if (ties.order !== undefined) this.#lift(ties.order, entry, laneQueue.group, lane);
       this.#queue.promote(entry, lane);
-    } else if (laneQueue?.group.newestFirst === true && keys.order === undefined) {
+    } else if (laneQueue?.group.newestFirst === true && ties.order === undefined) {
       // Under standing overload its place is that of the latest caller who shares it.
       this.#queue.renew(entry);
     }

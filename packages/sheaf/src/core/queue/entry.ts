@@ -37,7 +37,7 @@ export interface Terms {
   readonly alone: boolean;
 }
 
-/** What only some items have: a batcher's keys of them, and how they have moved. A property is one line. */
+/** What the key functions of a batcher say of an item. A property is one line. */
 export class Keys<In = unknown> {
   weight = 1;
   /** With `weigh`: from when on no newer entry may overtake it because it costs less. */
@@ -46,6 +46,11 @@ export class Keys<In = unknown> {
   orderKey: unknown = undefined;
   dedupeKey: unknown = undefined;
   tenant: Account<In> | undefined = undefined;
+  claim: Claim<In> | undefined = undefined;
+}
+
+/** What only some entries have: how they are tied to others, and how they have moved. A property is one line. */
+export class Ties<In = unknown> {
   /** While it waits or runs, with an order key: that key, and its neighbours among the key's waiting items. */
   order: OrderKey<In> | undefined = undefined;
   earlier: Entry<In> | undefined = undefined;
@@ -56,7 +61,6 @@ export class Keys<In = unknown> {
   equal: EqualItems<In> | undefined = undefined;
   /** Further callers of the same item; each is an entry that is in no queue. */
   sharers: Entry<In>[] | undefined = undefined;
-  claim: Claim<In> | undefined = undefined;
   /** Where it is not in the lane of its caller. */
   lane: Lane | undefined = undefined;
   /** A bulk item that an item of a higher lane has lifted to its own. */
@@ -75,6 +79,7 @@ export class Entry<In = unknown> {
   terms: Terms;
   epoch: Epoch;
   keys: Keys<In> | undefined;
+  ties: Ties<In> | undefined = undefined;
   /** The list in which it waits, or the batch in which it runs; `undefined` before, and for one who shares an item. */
   place: EntryList<In> | Batch<In> | undefined = undefined;
   /** While it waits: its neighbours. */
@@ -95,12 +100,17 @@ export class Entry<In = unknown> {
   }
 
   get lane(): Lane {
-    return this.keys?.lane ?? this.terms.lane;
+    return this.ties?.lane ?? this.terms.lane;
   }
 
   /** It takes the room of bulk calls, also where it has been lifted. */
   get isBulk(): boolean {
-    return this.lane === 2 || this.keys?.isLifted === true;
+    return this.lane === 2 || this.ties?.isLifted === true;
+  }
+
+  /** Its ties, made when it gets the first. */
+  tie(): Ties<In> {
+    return (this.ties ??= new Ties());
   }
 
   get weight(): number {

@@ -9,15 +9,14 @@ export class EqualItems<In> {
   }
 
   add(entry: Entry<In>): void {
-    const keys = entry.keys!;
-    keys.equal = this;
-    this.#entries.set(keys.dedupeKey, entry);
+    entry.tie().equal = this;
+    this.#entries.set(entry.keys!.dedupeKey, entry);
   }
 
   leave(entry: Entry<In>): void {
-    const keys = entry.keys!;
-    keys.equal = undefined;
-    if (this.#entries.get(keys.dedupeKey) === entry) this.#entries.delete(keys.dedupeKey);
+    const { dedupeKey } = entry.keys!;
+    entry.ties!.equal = undefined;
+    if (this.#entries.get(dedupeKey) === entry) this.#entries.delete(dedupeKey);
   }
 
   /** Items of a batch that did not run can be joined again, where no equal item has come meanwhile. */

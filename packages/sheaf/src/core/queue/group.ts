@@ -113,7 +113,7 @@ export class LaneQueue<In = unknown> extends EntryList<In> {
   firstAfter(atMs: number, batchId: number, entry: Entry<In> | undefined = this.head): Entry<In> | undefined {
     for (; entry !== undefined; entry = entry.next) {
       const { arrivedAtMs } = entry.terms;
-      const { putBackFrom = Infinity } = entry.keys ?? {};
+      const { putBackFrom = Infinity } = entry.ties ?? {};
       if (putBackFrom !== batchId && (arrivedAtMs > atMs || (arrivedAtMs === atMs && putBackFrom > batchId))) break;
     }
     return entry;

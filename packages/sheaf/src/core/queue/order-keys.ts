@@ -29,38 +29,38 @@ export class OrderKey<In> {
     if (this.holder !== undefined) return false;
     if (entry !== (this.#choice === choice ? this.#next : this.first)) return false;
     this.#choice = choice;
-    this.#next = entry.keys!.later;
+    this.#next = entry.ties!.later;
     return true;
   }
 
   add(entry: Entry<In>): void {
-    entry.keys!.earlier = this.#last;
+    entry.ties!.earlier = this.#last;
     if (this.#last === undefined) this.first = entry;
-    else this.#last.keys!.later = entry;
+    else this.#last.ties!.later = entry;
     this.#last = entry;
   }
 
   /** Its waiting items, in order. */
   waiting(): Entry<In>[] {
     const entries: Entry<In>[] = [];
-    for (let entry = this.first; entry !== undefined; entry = entry.keys!.later) entries.push(entry);
+    for (let entry = this.first; entry !== undefined; entry = entry.ties!.later) entries.push(entry);
     return entries;
   }
 
   addFirst(entry: Entry<In>): void {
-    entry.keys!.later = this.first;
+    entry.ties!.later = this.first;
     if (this.first === undefined) this.#last = entry;
-    else this.first.keys!.earlier = entry;
+    else this.first.ties!.earlier = entry;
     this.first = entry;
   }
 
-  remove({ keys }: Entry<In>): void {
-    const { earlier, later } = keys!;
+  remove({ ties }: Entry<In>): void {
+    const { earlier, later } = ties!;
     if (earlier === undefined) this.first = later;
-    else earlier.keys!.later = later;
+    else earlier.ties!.later = later;
     if (later === undefined) this.#last = earlier;
-    else later.keys!.earlier = earlier;
-    keys!.earlier = keys!.later = undefined;
+    else later.ties!.earlier = earlier;
+    ties!.earlier = ties!.later = undefined;
   }
 }
 
@@ -99,17 +99,17 @@ export class OrderKeys<In> {
   }
 
   enter(entry: Entry<In>, lane: Lane): void {
-    const keys = entry.keys!;
-    let order = this.#keys.get(keys.orderKey);
-    if (order === undefined) this.#keys.set(keys.orderKey, (order = new OrderKey(keys.orderKey)));
+    const { orderKey } = entry.keys!;
+    let order = this.#keys.get(orderKey);
+    if (order === undefined) this.#keys.set(orderKey, (order = new OrderKey(orderKey)));
     if (order.first === undefined || lane > order.lowestLane) order.lowestLane = lane;
+    entry.tie().order = order;
     order.add(entry);
-    keys.order = order;
   }
 
   /** The item is about to leave the queue without running. */
   leaves(entry: Entry<In>): void {
-    const order = entry.keys!.order!;
+    const order = entry.ties!.order!;
     const isFirst = order.first === entry;
     entry.laneQueue!.blocked?.withdraw(entry);
     order.remove(entry);
@@ -117,22 +117,22 @@ export class OrderKeys<In> {
   }
 
   taken(entry: Entry<In>, batch: Batch<In>): void {
-    const order = entry.keys!.order!;
+    const order = entry.ties!.order!;
     order.remove(entry);
     order.holder = batch;
   }
 
   /** A batch did not run: its items that have not settled, in order, are the first of their keys again. */
   putBack(entries: readonly Entry<In>[]): void {
-    for (const entry of entries.toReversed()) entry.keys!.order?.addFirst(entry);
+    for (const entry of entries.toReversed()) entry.ties!.order?.addFirst(entry);
   }
 
   /** The run of the batch has ended, with or without its callers. */
   release(batch: Batch<In>): void {
-    for (const { keys } of batch.entries) {
-      if (keys?.order?.holder !== batch) continue;
-      keys.order.holder = undefined;
-      this.#passOn(keys.order);
+    for (const { ties } of batch.entries) {
+      if (ties?.order?.holder !== batch) continue;
+      ties.order.holder = undefined;
+      this.#passOn(ties.order);
     }
   }
 
@@ -175,13 +175,13 @@ export class BlockedCalls<In> extends EntryList<In> {
 }
 
 /** The index of the item, or where it would go, among items sorted by rank. */
-function placeOf<In>(sorted: readonly Entry<In>[], { keys }: Entry<In>): number {
-  const { rank } = keys!;
+function placeOf<In>(sorted: readonly Entry<In>[], { ties }: Entry<In>): number {
+  const { rank } = ties!;
   let low = 0;
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (sorted[middle]!.keys!.rank < rank) low = middle + 1;
+    if (sorted[middle]!.ties!.rank < rank) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -140,10 +140,8 @@ export class Queue<In> {
 
   /** A waiting entry goes in a batch. */
   take(entry: Entry<In>, laneQueue: LaneQueue<In>, batch: Batch<In>): void {
-    if (entry.keys !== undefined) {
-      if (entry.keys.order !== undefined) laneQueue.blocked?.withdraw(entry);
-      this.tenants?.left(entry);
-    }
+    if (entry.ties?.order !== undefined) laneQueue.blocked?.withdraw(entry);
+    this.tenants?.left(entry);
     if (laneQueue.lane === 2) batch.bulk++;
     this.#remove(entry, laneQueue);
     entry.place = batch;
@@ -172,9 +170,8 @@ export class Queue<In> {
   promote(entry: Entry<In>, lane: Lane): void {
     const from = entry.laneQueue!;
     if (lane >= from.lane) return;
-    const keys = entry.keys!; // only entries that can be found again are promoted
     this.#move(entry, from.group.laneQueue(lane));
-    if (this.order !== undefined) keys.rank = this.order.nextRank();
+    if (this.order !== undefined) entry.tie().rank = this.order.nextRank();
   }
 
   /** Moves a waiting entry to the end of its lane. */
@@ -196,8 +193,8 @@ export class Queue<In> {
   #move(entry: Entry<In>, laneQueue: LaneQueue<In>): void {
     const list = entry.place as EntryList<In>;
     const from = list.laneQueue;
-    const keys = entry.keys!;
-    if (keys.order !== undefined) from.blocked?.withdraw(entry);
+    const keys = entry.keys!; // only entries that can be found again move
+    if (entry.ties?.order !== undefined) from.blocked?.withdraw(entry);
     if (keys.claim !== undefined) this.tenants!.counts(entry, -1);
     laneQueue.keepAge(entry.terms.arrivedAtMs);
     // Out, then in: a lane queue in which nothing waits for a moment forgets the age of its items.
@@ -205,8 +202,9 @@ export class Queue<In> {
     this.#count(entry, from, -1);
     list.unlink(entry);
     if (laneQueue !== from) {
-      keys.isLifted ||= from.lane === 2;
-      keys.lane = laneQueue.lane;
+      const ties = entry.tie();
+      ties.isLifted ||= from.lane === 2;
+      ties.lane = laneQueue.lane;
     }
     laneQueue.keepAge(outOfPlaceAtMs);
     this.#count(entry, laneQueue, 1);
@@ -229,7 +227,7 @@ export class Queue<In> {
     for (const entry of this.entries()) {
       this.epochs.takeOver(entry.epoch, epoch, 1);
       entry.epoch = epoch;
-      for (const sharer of entry.keys?.sharers ?? []) {
+      for (const sharer of entry.ties?.sharers ?? []) {
         if (sharer.settler !== undefined) this.epochs.takeOver(sharer.epoch, epoch, 1);
         sharer.epoch = epoch;
       }
@@ -261,7 +259,7 @@ export class Queue<In> {
     this.size += items;
     this.#inLane[lane] += items;
     laneQueue.count(items);
-    if (lane === 2 || entry.keys?.isLifted === true) this.inBulkRoom += items;
+    if (lane === 2 || entry.ties?.isLifted === true) this.inBulkRoom += items;
     if (entry.terms.alone) this.alone += items;
     // Sums of fractions drift.
     if (this.hasWeights)

@@ -50,10 +50,10 @@ export class Settlement<In> {
     try {
       for (let i = 0; i < entries.length; i++) {
         const entry = entries[i]!;
-        const { settler, terms, keys } = entry;
+        const { settler, terms, ties } = entry;
         if (settler === undefined) continue;
         const result = results[i];
-        if (typeof settler !== "function" || result instanceof Error || keys?.sharers !== undefined || keys?.isLifted) {
+        if (typeof settler !== "function" || result instanceof Error || ties?.sharers !== undefined || ties?.isLifted) {
           this.settle(batch, entry, result, nowMs);
           continue;
         }
@@ -65,7 +65,7 @@ export class Settlement<In> {
           last = terms;
         }
         cancellation.settled(entry);
-        keys?.equal?.leave(entry);
+        ties?.equal?.leave(entry);
         count++;
         ok++;
         settler(result);
@@ -86,7 +86,7 @@ export class Settlement<In> {
     endedAtMs?: number,
     outcome: Outcome = value instanceof Error ? "error" : "ok",
   ): void {
-    const { settler, keys, terms, place } = entry;
+    const { settler, ties, terms, place } = entry;
     if (settler === undefined || (place !== undefined && place !== batch)) return;
     this.#queue.cancellation.settled(entry);
     if (place !== undefined) batch.live--;
@@ -98,13 +98,13 @@ export class Settlement<In> {
     else if (typeof settler === "function") settler(value);
     else settler.fulfil(value, batch.run!, terms.arrivedAtMs, nowMs);
     entry.epoch.settled(1);
-    if (keys === undefined) return;
-    keys.equal?.leave(entry);
-    const sharers = keys.sharers ?? [];
+    if (ties === undefined) return;
+    ties.equal?.leave(entry);
+    const sharers = ties.sharers ?? [];
     for (const sharer of sharers) this.settle(batch, sharer, value, nowMs, outcome);
-    if (outcome === "ok" || keys.order === undefined) return;
+    if (outcome === "ok" || ties.order === undefined) return;
     for (const { terms: caller } of [entry, ...sharers])
-      this.#queue.cancellation.holdBehind(keys, caller.signal, value);
+      this.#queue.cancellation.holdBehind(ties, caller.signal, value);
   }
 
   #took({ arrivedAtMs }: Terms, isBulk: boolean, nowMs: number, items: number): void {

@@ -167,7 +167,7 @@ export class Tenants<In> {
   /** An item that a batch had taken waits again, in its old place. */
   putBack(entry: Entry<In>): void {
     const keys = entry.keys!;
-    const sharers = keys.sharers?.filter(({ settler }) => settler !== undefined) ?? [];
+    const sharers = entry.ties?.sharers?.filter(({ settler }) => settler !== undefined) ?? [];
     const callers = [keys.claim!, ...sharers.map((sharer) => sharer.keys!.claim!)];
     const claims = [...new Set(callers)];
     this.counts(entry, 1);

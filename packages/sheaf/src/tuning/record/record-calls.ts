@@ -117,7 +117,7 @@ class Recorder implements BatchObserver {
     let lastAtMs = NaN;
     let wait = "";
     for (let place = 0; place < entries.length; place++) {
-      const { terms, keys } = entries[place]!;
+      const { terms, keys, ties } = entries[place]!;
       const { arrivedAtMs, deadlineAtMs, signal } = terms;
       // Those who came at once waited as long.
       if (arrivedAtMs !== lastAtMs) wait = String(Math.max(0, us(startedAtMs - (lastAtMs = arrivedAtMs))));
@@ -131,7 +131,7 @@ class Recorder implements BatchObserver {
       if (keys === undefined) continue;
       weights.add(place, keys.weight);
       if (keys.tenant !== undefined) tenants.add(place, this.#tenant(keys.tenant.key));
-      shared += keys.sharers?.length ?? 0;
+      shared += ties?.sharers?.length ?? 0;
     }
     let columns = `,"waits":[${waits}]${lanes.end()}${tenants.end()}${weights.end()}${timeouts.end()}`;
     if (expired !== "") columns += `,"expired":[${expired}]`;
