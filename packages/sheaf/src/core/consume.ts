@@ -1,15 +1,7 @@
 import { mayBeOfItems } from "./dispatch/bisect.ts";
-import {
-  type Clock,
-  Alarm,
-  systemClock,
-  within,
-  newAbortController,
-  consumerOf,
-  type ConsumerView,
-  warnOnce,
-  type AbortSignalLike,
-} from "./runtime/runtime.ts";
+import { type Clock, Alarm, systemClock, within } from "./runtime/runtime.ts";
+import { newAbortController, consumerOf, type ConsumerView, type AbortSignalLike } from "./runtime/signals.ts";
+import { warnOnce } from "./runtime/warnings.ts";
 import { iteratorOf } from "./calls/map.ts";
 import type { Batcher } from "./contract/batcher.ts";
 import { BatcherError } from "./contract/errors.ts";

@@ -1,4 +1,5 @@
-import { type Clock, warnOnce, within } from "../core/runtime/runtime.ts";
+import { type Clock, within } from "../core/runtime/runtime.ts";
+import { warnOnce } from "../core/runtime/warnings.ts";
 import { fairShare, type RateDemand } from "./fair-share.ts";
 
 /** A store over which processes divide a limit; `rateShares()` of `sheaf/adapters/postgres` makes one. */

@@ -2,7 +2,8 @@ import { runHandleOf, type BaseRunHandle } from "../../core/contract/base-run-ha
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
 import { checkResults } from "../../core/dispatch/run.ts";
-import { type Clock, warnOnce } from "../../core/runtime/runtime.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
+import { warnOnce } from "../../core/runtime/warnings.ts";
 import type { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { backOffMs } from "./back-off.ts";

@@ -10,7 +10,7 @@ import {
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/contract/batcher.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import { warn } from "../../core/runtime/runtime.ts";
+import { warn } from "../../core/runtime/warnings.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { fixedWindow } from "../../policies/fixed-window.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";

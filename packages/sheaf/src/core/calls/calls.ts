@@ -5,7 +5,7 @@ import type { Queue } from "../queue/queue.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Admission } from "../queue/admission.ts";
 import { Entry, type RunOfBatch, type Settler, type Terms } from "../queue/entry.ts";
-import type { AbortSignalLike } from "../runtime/runtime.ts";
+import type { AbortSignalLike } from "../runtime/signals.ts";
 import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts";
 
 // One executor for all promises, so that no closure is made per call: it gives `resolve` to the entry that enters next.

@@ -1,7 +1,7 @@
 import { isPromiseLike } from "../contract/base-run-handle.ts";
 import { describe } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
-import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/signals.ts";
 
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {

@@ -1,5 +1,5 @@
 import type { BatchContext, RunPart } from "./executor.ts";
-import { newAbortController, type AbortSignalLike } from "../runtime/runtime.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/signals.ts";
 import { check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 

@@ -6,7 +6,7 @@ import type { Executor } from "../contract/executor.ts";
 import type { Settings } from "../contract/settings.ts";
 import { type Entry, weightsOf } from "../queue/entry.ts";
 import type { Settlement } from "../queue/settlement.ts";
-import { warnOnce } from "../runtime/runtime.ts";
+import { warnOnce } from "../runtime/warnings.ts";
 import type { BatchRun, Run, RunFacts } from "./run.ts";
 import type { RunTimeouts } from "./run-timeouts.ts";
 import { TimedRun } from "./timed-run.ts";

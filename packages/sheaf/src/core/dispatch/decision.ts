@@ -16,7 +16,7 @@ import type { Queue } from "../queue/queue.ts";
 import type { Settings } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
 import { greedy } from "../../policies/greedy.ts";
-import { warn } from "../runtime/runtime.ts";
+import { warn } from "../runtime/warnings.ts";
 import type { Statistics } from "../measure/stats.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -171,7 +171,7 @@ export class Decisions<In, Out> {
 
   /** Drops waiting calls of the group that would be late, and says whether there were any. */
   #shed(group: Group<In>, nowMs: number): boolean {
-    return this.#parts.queue.cancellation.nextDeadlineAtMs < Infinity && shedLate(this.#parts, group, nowMs);
+    return this.#parts.queue.nextDeadlineAtMs < Infinity && shedLate(this.#parts, group, nowMs);
   }
 
   /** Waiting items from which a batch goes ahead. */
@@ -232,7 +232,7 @@ export class Decisions<In, Out> {
   /** The first deadline of the group's next items, or a moment before it. */
   #firstDeadlineAtMs(group: Group<In>): number {
     const { settings, queue } = this.#parts;
-    return queue.cancellation.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs(settings.maxBatchSize);
+    return queue.nextDeadlineAtMs === Infinity ? Infinity : group.firstDeadlineAtMs(settings.maxBatchSize);
   }
 
   /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */

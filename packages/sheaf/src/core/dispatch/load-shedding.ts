@@ -46,7 +46,7 @@ function shedByWeight<In, Out>(
 
 /** All items but the most that one batch answers in time: those with the latest deadlines, and of one deadline the first. */
 function shedBySize<In, Out>(
-  { queue: { cancellation }, cost }: LateParts<In, Out>,
+  { queue: { cancellation, nextDeadlineAtMs }, cost }: LateParts<In, Out>,
   group: Group<In>,
   nowMs: number,
   waiting: number,
@@ -57,7 +57,7 @@ function shedBySize<In, Out>(
   const caution = cost.cautionAt(Math.min(noise, 2 * steadyNoise - noise));
   const runMs = (size: number): number => caution * cost.at(Math.min(size, most));
   const allMs = runMs(waiting);
-  if (cancellation.nextDeadlineAtMs >= nowMs + allMs) return;
+  if (nextDeadlineAtMs >= nowMs + allMs) return;
   const late = [...group.entries()].filter(
     ({ lane, terms }) => (lane === 2) === ofBulk && terms.deadlineAtMs <= nowMs + allMs,
   );

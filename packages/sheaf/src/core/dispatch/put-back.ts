@@ -43,7 +43,7 @@ export function putBack<In>(
   for (const entry of batch.entries) queue.cancellation.leftBehind(entry);
   queue.equal?.rejoin(batch);
   takeBack(queue, run);
-  const isDue = queue.cancellation.nextDeadlineAtMs <= throttle.resumesAtMs;
+  const isDue = queue.nextDeadlineAtMs <= throttle.resumesAtMs;
   if (isDue || throttle.pausedMsSince(-Infinity) >= maxPauseMs) [...queue.entries()].forEach(end);
 }
 

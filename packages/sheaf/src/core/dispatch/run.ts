@@ -2,7 +2,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { Batch, Entry } from "../queue/entry.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { isPromiseLike, type BaseRunHandle } from "../contract/base-run-handle.ts";
-import { warnOnce } from "../runtime/runtime.ts";
+import { warnOnce } from "../runtime/warnings.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";

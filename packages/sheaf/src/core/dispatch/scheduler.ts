@@ -226,7 +226,7 @@ export class Scheduler<In, Out> {
 
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
-    const atMs = Math.min(this.#parts.queue.cancellation.nextDeadlineAtMs, this.#parts.admission.earliestDeadlineAtMs);
+    const atMs = Math.min(this.#parts.queue.nextDeadlineAtMs, this.#parts.admission.earliestDeadlineAtMs);
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }

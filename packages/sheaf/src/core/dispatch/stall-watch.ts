@@ -1,6 +1,7 @@
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import { Alarm, warnOnce } from "../runtime/runtime.ts";
+import { Alarm } from "../runtime/runtime.ts";
+import { warnOnce } from "../runtime/warnings.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 
 /** A batcher that makes no progress for this long, with all slots taken and items waiting, warns once. */

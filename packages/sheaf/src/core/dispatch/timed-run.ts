@@ -1,5 +1,6 @@
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
-import { newAbortController, warn } from "../runtime/runtime.ts";
+import { newAbortController } from "../runtime/signals.ts";
+import { warn } from "../runtime/warnings.ts";
 
 /** A run, or a part of one, that is given up when it takes too long. */
 export abstract class TimedRun extends BaseRunHandle {

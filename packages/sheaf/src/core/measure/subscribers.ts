@@ -1,6 +1,6 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
-import { warnOnce } from "../runtime/runtime.ts";
+import { warnOnce } from "../runtime/warnings.ts";
 
 type Listener = (record: BatchRecord) => void;
 

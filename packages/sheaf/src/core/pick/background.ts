@@ -81,7 +81,7 @@ export class Background<In> {
     const live = group.waiting - group.laneQueue(2).live;
     if (live === 0 || !this.#isKnown) return size;
     if (this.#isYielding) return Math.min(size, this.#within(fillRuns * this.#cost.at(Math.min(live, size)), 0));
-    if (this.#queue.cancellation.nextDeadlineAtMs === Infinity) return size;
+    if (this.#queue.nextDeadlineAtMs === Infinity) return size;
     const isLate = nowMs + this.#likelyMs(size) > group.firstDeadlineAtMs(size, 1);
     return isLate ? Math.min(size, live) : size;
   }

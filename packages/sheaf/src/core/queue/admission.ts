@@ -1,6 +1,6 @@
 import type { Lane } from "../contract/settings.ts";
-import type { AbortSignalLike } from "../runtime/runtime.ts";
-import type { Epoch } from "./epochs.ts";
+import type { AbortSignalLike } from "../runtime/signals.ts";
+import type { Epoch } from "./epoch.ts";
 import type { Queue } from "./queue.ts";
 import { mayHold, type Account } from "./tenants.ts";
 import type { Waiters } from "./waiters.ts";

@@ -4,7 +4,8 @@ import { behind, stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
-import { type Clock, consumerOf, type AbortSignalLike } from "../runtime/runtime.ts";
+import type { Clock } from "../runtime/runtime.ts";
+import { consumerOf, type AbortSignalLike } from "../runtime/signals.ts";
 
 /** Whether a call finishes although its signal has aborted. */
 export const isSpared = ({ laneQueue }: { readonly laneQueue: unknown }, signal: AbortSignalLike): boolean =>
@@ -18,7 +19,7 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
   /** Made when the first deadline comes. */
-  #deadlines: Deadlines<In> | undefined;
+  deadlines: Deadlines<In> | undefined;
   #aborts: AbortListeners<Entry<In>> | undefined;
   /** Is woken when there may be room in the queue again. */
   scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
@@ -30,11 +31,6 @@ export class Cancellation<In> {
     this.#clock = clock;
     this.#name = name;
     this.#queue = queue;
-  }
-
-  /** The first deadline of a live entry; `Infinity` without one. */
-  get nextDeadlineAtMs(): number {
-    return this.#deadlines?.firstAtMs ?? Infinity;
   }
 
   /** Also for those who wait for room; made when the first signal comes. */
@@ -49,15 +45,14 @@ export class Cancellation<In> {
   watch(entry: Entry<In>): void {
     const { signal, deadlineAtMs } = entry.terms;
     if (signal !== undefined) this.aborts.add(signal, entry);
-    if (deadlineAtMs !== Infinity) (this.#deadlines ??= new Deadlines()).add(entry);
+    if (deadlineAtMs !== Infinity) (this.deadlines ??= new Deadlines()).add(entry);
   }
 
-  /** Its caller settles. */
-  settled(entry: Entry<In>): void {
-    entry.settler = undefined;
+  /** Its caller has settled. */
+  unwatch(entry: Entry<In>): void {
     const { signal, deadlineAtMs } = entry.terms;
     if (signal !== undefined) this.aborts.remove(signal, entry);
-    if (deadlineAtMs !== Infinity) this.#deadlines!.left();
+    if (deadlineAtMs !== Infinity) this.deadlines!.left();
   }
 
   /**
@@ -66,7 +61,7 @@ export class Cancellation<In> {
    */
   expire(nowMs: number): void {
     for (let left = mostExpired; left > 0; left--) {
-      const entry = this.#deadlines?.due(nowMs);
+      const entry = this.deadlines?.due(nowMs);
       if (entry === undefined) return;
       this.expired(entry);
     }
@@ -85,7 +80,8 @@ export class Cancellation<In> {
     this.#queue.tally[outcome]++;
     const { epoch, ties } = entry;
     const { signal: leaving } = entry.terms;
-    this.settled(entry);
+    entry.settler = undefined;
+    this.unwatch(entry);
     const isHanded = this.#handToSharer(entry);
     if (!isHanded) this.#remove(entry, nowMs);
     reject(settler, error);
@@ -146,7 +142,8 @@ export class Cancellation<In> {
     const successor = ties?.sharers?.find(({ settler }) => settler !== undefined);
     if (successor === undefined) return false;
     const { settler, terms } = successor;
-    this.settled(successor);
+    successor.settler = undefined;
+    this.unwatch(successor);
     ties!.sharers!.splice(ties!.sharers!.indexOf(successor), 1);
     this.#queue.tenants?.handed(entry, successor);
     // The item has waited since its first caller came, however late its successor did: it must not be held again from

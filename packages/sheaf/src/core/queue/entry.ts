@@ -1,7 +1,7 @@
-import type { AbortSignalLike } from "../runtime/runtime.ts";
+import type { AbortSignalLike } from "../runtime/signals.ts";
 import type { Lane } from "../contract/settings.ts";
 import type { EqualItems } from "./equal-items.ts";
-import type { Epoch } from "./epochs.ts";
+import type { Epoch } from "./epoch.ts";
 import type { LaneQueue } from "./group.ts";
 import type { OrderKey } from "./order-keys.ts";
 import type { Account } from "./tenants.ts";
@@ -36,6 +36,10 @@ export interface Terms {
   /** It shares its batch with no other. */
   readonly alone: boolean;
 }
+
+/** Whether its caller may leave before it settles. */
+export const isWatched = ({ signal, deadlineAtMs }: Terms): boolean =>
+  signal !== undefined || deadlineAtMs !== Infinity;
 
 /** What the key functions of a batcher say of an item. A property is one line. */
 export class Keys<In = unknown> {

@@ -2,7 +2,7 @@ import { EntryList, type Batch, type Entry } from "./entry.ts";
 import type { LaneQueue } from "./group.ts";
 import type { Tenants } from "./tenants.ts";
 import type { Lane } from "../contract/settings.ts";
-import { type AbortSignalLike, consumerOf } from "../runtime/runtime.ts";
+import { type AbortSignalLike, consumerOf } from "../runtime/signals.ts";
 
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.

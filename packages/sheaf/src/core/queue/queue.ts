@@ -1,6 +1,7 @@
 import { Group, type LaneQueue } from "./group.ts";
 import type { Batch, Entry, EntryList } from "./entry.ts";
-import { type Epoch, Epochs } from "./epochs.ts";
+import type { Epoch } from "./epoch.ts";
+import { Epochs } from "./epochs.ts";
 import { EqualItems } from "./equal-items.ts";
 import { Groups } from "./groups.ts";
 import { defaults } from "../contract/options.ts";
@@ -75,6 +76,11 @@ export class Queue<In> {
   /** Items so far, wherever they are now. */
   get arrived(): number {
     return this.size + this.leavers.count + this.taken;
+  }
+
+  /** The first deadline of a live entry, waiting or running; `Infinity` without one. */
+  get nextDeadlineAtMs(): number {
+    return this.cancellation.deadlines?.firstAtMs ?? Infinity;
   }
 
   groupOf(key: unknown): Group<In> {

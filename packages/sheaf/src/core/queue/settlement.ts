@@ -1,4 +1,4 @@
-import { type Batch, type Entry, reject, type Terms } from "./entry.ts";
+import { type Batch, type Entry, isWatched, reject, type Terms } from "./entry.ts";
 import type { Clock } from "../runtime/runtime.ts";
 import type { LanesStats, TenantStats } from "../contract/stats.ts";
 import { LaneLatency } from "../measure/stats.ts";
@@ -64,7 +64,8 @@ export class Settlement<In> {
           }
           last = terms;
         }
-        cancellation.settled(entry);
+        entry.settler = undefined;
+        if (isWatched(terms)) cancellation.unwatch(entry);
         ties?.equal?.leave(entry);
         count++;
         ok++;
@@ -88,7 +89,8 @@ export class Settlement<In> {
   ): void {
     const { settler, ties, terms, place } = entry;
     if (settler === undefined || (place !== undefined && place !== batch)) return;
-    this.#queue.cancellation.settled(entry);
+    entry.settler = undefined;
+    this.#queue.cancellation.unwatch(entry);
     if (place !== undefined) batch.live--;
     // Only now: a clock may call the batcher, and its caller can leave no more.
     const nowMs = endedAtMs ?? this.#clock.now();

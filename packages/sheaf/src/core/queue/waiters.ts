@@ -1,6 +1,6 @@
 import type { Admission, Room } from "./admission.ts";
 import { type Entry, reject, type Settler, type Terms } from "./entry.ts";
-import type { Epoch } from "./epochs.ts";
+import type { Epoch } from "./epoch.ts";
 import { stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome } from "./cancellation.ts";

@@ -76,47 +76,12 @@ export async function within(
  * The few globals the core uses, declared by hand: it compiles without the types of any runtime, so that a `node:` or
  * DOM type cannot slip in. Everything else reaches time through `Clock`.
  */
-declare global {
-  // Merges with the runtime's own declaration and gives the name a meaning where a runtime's types are absent.
-  interface AbortSignal {}
-}
-
-/**
- * Marks the signal of a consumer's calls: its abort withdraws waiting calls and lets running calls finish. Registered for the
- * whole process: a program may load this package by `import` here and by `require` there.
- */
-export const consumerOf: unique symbol = Symbol.for("sheaf.consumerOf");
-
-/** What `consume` wants to know of the order keys of its calls. */
-export interface ConsumerView {
-  /**
-   * Keys of which a call failed, with its error and its place in the queue, Infinity for one that did not enter: until a key is
-   * deleted, no later call of it runs.
-   */
-  readonly stopped: Map<unknown, { readonly error: unknown; readonly place: number }>;
-  /** Whether later calls of a key stay behind one that failed with this error. */
-  stops(error: unknown): boolean;
-  /** What they are rejected with. */
-  behind(error: unknown): Error;
-}
-
-/** The part of an AbortSignal that the core uses. */
-export interface AbortSignalLike {
-  readonly [consumerOf]?: ConsumerView;
-  readonly aborted: boolean;
-  readonly reason: unknown;
-  addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
-  removeEventListener(type: "abort", listener: () => void): void;
-}
-
 declare const performance: { now(): number };
 declare function setTimeout(callback: () => void, delayMs: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 declare const setImmediate: ((callback: () => void) => unknown) | undefined;
 declare const clearImmediate: (immediate: unknown) => void;
-declare const AbortController: new () => { readonly signal: AbortSignal; abort(reason?: unknown): void };
 declare const navigator: { readonly userAgent?: string } | undefined;
-declare const console: { warn(message: string, ...more: unknown[]): void };
 
 /** Where moments and timers come from: the runtime, or a test's fake timers. */
 interface TimeSource {
@@ -194,25 +159,6 @@ export function setImmediateOrSoon(callback: () => void): () => void {
   return () => clearImmediateAtImport!(immediate);
 }
 
-export const newAbortController = (): { readonly signal: AbortSignal; abort(reason?: unknown): void } =>
-  new AbortController();
-
 /** Whether this is Cloudflare's workerd: it drops the timers and continuations of a request that has ended. */
 export const isBoundToRequests = (): boolean =>
   typeof navigator === "object" && navigator.userAgent === "Cloudflare-Workers";
-
-export const warn = (message: string, ...more: unknown[]): void => console.warn(message, ...more);
-
-/** A `warn` that prints its first message and no other. */
-export function warnOnce(): typeof warn {
-  let hasWarned = false;
-  return (...words) => {
-    if (!hasWarned) warn(...words);
-    hasWarned = true;
-  };
-}
-
-/** Our own bug, never the caller's: throws an error that names the expectation. */
-export function invariant(condition: boolean, expectation: string): asserts condition {
-  if (!condition) throw new Error(`Bug in Sheaf: expected that ${expectation}. Please report it.`);
-}

@@ -1,4 +1,4 @@
-import { invariant } from "../../core/runtime/runtime.ts";
+import { invariant } from "../../core/runtime/warnings.ts";
 import type { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { openOrEnd, type OpenConnection, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
 import type { InstanceInfo, InstanceRole, InstanceState } from "../contract/worker-executor.ts";

@@ -1,4 +1,5 @@
-import { newAbortController, type Clock } from "../../core/runtime/runtime.ts";
+import type { Clock } from "../../core/runtime/runtime.ts";
+import { newAbortController } from "../../core/runtime/signals.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import { checkCount, checkOptions } from "../../shared/checks.ts";
 import { notNegative, positive, share, spanMs } from "./checks.ts";

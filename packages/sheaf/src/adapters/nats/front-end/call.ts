@@ -1,6 +1,6 @@
 import type { CallOptions, Priority } from "../../../core/contract/options.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
-import type { Epoch } from "../../../core/queue/epochs.ts";
+import type { Epoch } from "../../../core/queue/epoch.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import { type RequestHead } from "../wire/envelope.ts";
 import { pack } from "../../../shared/packed.ts";

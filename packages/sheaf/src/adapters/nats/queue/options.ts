@@ -8,7 +8,8 @@ import {
   withMethods,
   type Check,
 } from "../../../shared/checks.ts";
-import { warn, systemClock, type Clock } from "../../../core/runtime/runtime.ts";
+import { systemClock, type Clock } from "../../../core/runtime/runtime.ts";
+import { warn } from "../../../core/runtime/warnings.ts";
 import { describe } from "../../../shared/describe.ts";
 import { checkClock, priorities } from "../../../core/contract/settings.ts";
 import type { Priority } from "../../../core/contract/options.ts";

@@ -1,5 +1,5 @@
 import type { Priority } from "../../../core/contract/options.ts";
-import type { AbortSignalLike } from "../../../core/runtime/runtime.ts";
+import type { AbortSignalLike } from "../../../core/runtime/signals.ts";
 import { keyOf, type Request, type RequestHead } from "../wire/envelope.ts";
 import { lanes } from "../queue/options.ts";
 

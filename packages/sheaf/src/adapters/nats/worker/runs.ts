@@ -1,6 +1,6 @@
 import type { Batcher } from "../../../core/contract/batcher.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
-import type { AbortSignalLike } from "../../../core/runtime/runtime.ts";
+import type { AbortSignalLike } from "../../../core/runtime/signals.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
 import { AckKind, type Delivery } from "./delivery.ts";
 import { handBackSubject } from "../wire/envelope.ts";
