@@ -1,5 +1,6 @@
 import { propertyOf } from "../../shared/describe.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
+import type { BatchRecord } from "../../policies/policy.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
@@ -7,8 +8,9 @@ import type { Settings } from "../contract/settings.ts";
 import { type Entry, weightsOf } from "../queue/entry.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { warnOnce } from "../runtime/warnings.ts";
-import type { BatchRun, Run, RunFacts } from "./run.ts";
+import { type BatchRun, Run, type RunFacts, type RunReports } from "./run.ts";
 import type { RunTimeouts } from "./run-timeouts.ts";
+import { SearchTurns, type Slots } from "./search-turns.ts";
 import { TimedRun } from "./timed-run.ts";
 
 /** A part of a failed batch. */
@@ -92,7 +94,7 @@ class Search<In, Out> {
   /** Returns false where the search is over. */
   async #try(part: Part, waiting: readonly number[]): Promise<boolean> {
     const run = this.#run;
-    if (!this.#isApart) await this.#how.runs.takeTurn(run);
+    if (!this.#isApart) await this.#how.turns.take(run);
     // Read the clock before checking who is left: a caller's clock may abort calls.
     const nowMs = this.#how.settings.clock.now();
     const alive = this.#alive(waiting);
@@ -243,10 +245,7 @@ type Outcome =
   { readonly results: ArrayLike<unknown> } | { readonly error: unknown; readonly givenUp: TimedRun | undefined };
 
 /** What a search needs of the dispatcher. */
-interface Runs<In> {
-  /** Resolves when the batch has a slot for a part of it. */
-  takeTurn(run: Run<In>): Promise<void>;
-  endTurn(run: Run<In>, nowMs: number): void;
+export interface Runs<In> extends Slots<In>, RunReports<In> {
   attempt(
     run: Run<In>,
     handle: TimedRun,
@@ -263,6 +262,8 @@ interface Runs<In> {
   failed(error: unknown): void;
   restFailed(run: Run<In>, error: unknown): void;
   putBack(run: Run<In>, error: unknown): void;
+  record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error: unknown): void;
+  end(run: Run<In>, nowMs: number): void;
 }
 
 /** Takes the failed batches of a dispatcher apart. */
@@ -270,6 +271,7 @@ export class Bisector<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly runs: Runs<In>;
   readonly calls: Settlement<In>;
+  readonly turns: SearchTurns<In>;
   readonly timeouts: RunTimeouts | undefined;
   readonly executor: Pick<Executor<In, Out>, "found" | "runsApart"> | undefined;
   readonly #run: BatchRun<In>;
@@ -282,6 +284,7 @@ export class Bisector<In, Out> {
     settings: Settings<In, Out>,
     calls: Settlement<In>,
     runs: Runs<In>,
+    queue: { readonly size: number },
     cost: Pick<CostModel, "at">,
     timeouts: RunTimeouts | undefined,
   ) {
@@ -290,6 +293,7 @@ export class Bisector<In, Out> {
     this.settings = settings;
     this.calls = calls;
     this.runs = runs;
+    this.turns = new SearchTurns(settings, runs, queue);
     this.#cost = cost;
     this.timeouts = timeouts;
   }
@@ -307,11 +311,47 @@ export class Bisector<In, Out> {
     );
   }
 
-  /** `hung`: the run that never ended, of which `run` runs the items again. */
-  async bisect(run: Run<In>, error: unknown, hung: TimedRun | undefined): Promise<void> {
+  /** Searches a failed batch where that may help its callers; for nobody, only if what would hang another run can be found apart. */
+  search(failed: Run<In>, error: unknown): Promise<void> | undefined {
+    if (!this.mayBisect(error)) return undefined;
+    const isWorthIt = failed.batch.live > 0 || (failed.abandoned && this.runsApart);
+    return isWorthIt ? this.#search(failed, error) : undefined;
+  }
+
+  async #search(failed: Run<In>, error: unknown): Promise<void> {
+    const { clock } = this.settings;
+    let nowMs = clock.now();
+    const hung = failed.abandoned ? failed : undefined;
+    const run = hung === undefined ? failed : this.#heirOf(hung, nowMs);
+    this.turns.admit(run, nowMs);
     run.runMs = undefined; // the one of the whole batch, which failed
     if (hung === undefined) run.end();
     await new Search(run, error, this).find(hung);
+    nowMs = clock.now();
+    run.runMs = nowMs - run.startedAtMs - run.searchWaitMs;
+    const isRefused = run.isPutBack;
+    const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
+    // Items are to blame where the search told them from others.
+    const isOfItems = run.passedItems > 0 && run.failedItems > 0;
+    this.runs.record(run, nowMs, outcome, !isRefused && !isOfItems, error);
+    this.turns.leave(run);
+    this.runs.end(run, nowMs);
+  }
+
+  /** Runs the items of a run that was given up again. */
+  #heirOf(hung: Run<In>, nowMs: number): Run<In> {
+    const { batchId, batch, weight, reason, sizeReason, group, startedAtMs } = hung;
+    const heir = new Run<In>(batchId, batch, weight, reason, sizeReason, group, startedAtMs, this.runs);
+    heir.msBefore = hung.msBefore;
+    heir.attempt = hung.attempt;
+    heir.passedItems = hung.passedItems;
+    heir.failedItems = hung.failedItems;
+    batch.run = heir;
+    hung.heir = heir;
+    heir.elder = hung;
+    this.runs.leave(hung, nowMs);
+    this.runs.hold(heir, nowMs);
+    return heir;
   }
 
   /** The error of an item that failed alone. */
@@ -328,7 +368,7 @@ export class Bisector<In, Out> {
   }
 
   endTurn(run: Run<In>, isApart: boolean): void {
-    if (!(isApart && this.runsApart)) this.runs.endTurn(run, this.settings.clock.now());
+    if (!(isApart && this.runsApart)) this.turns.end(run, this.settings.clock.now());
   }
 
   /** Runs some of the items again, by their indices, in the turn that the batch has taken, and ends it. */

@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
-import { Bisector, isLoss, mayBeOfItems } from "./bisect.ts";
+import { Bisector, isLoss, mayBeOfItems, type Runs } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Batch, Entry } from "../queue/entry.ts";
 import { type BatchRun, eachRead, resultsInOrder, Run, type RunFacts, type RunReports } from "./run.ts";
@@ -11,7 +11,7 @@ import { putBack } from "./put-back.ts";
 import type { Throttle } from "./throttle.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
 import type { TimedRun } from "./timed-run.ts";
-import { SearchTurns } from "./search-turns.ts";
+import type { SearchTurns, Slots } from "./search-turns.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -33,7 +33,7 @@ const leadShare = 0.1;
 const leastLeadMs = 2;
 
 /** Runs batches, each in one slot, and passes their outcome to the callers. A failed one that is searched leaves its slot. */
-export class Dispatcher<In, Out> implements RunReports<In> {
+export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> {
   /** Batches so far; the last one has this id. */
   started = 0;
   /** Items in them. */
@@ -48,8 +48,6 @@ export class Dispatcher<In, Out> implements RunReports<In> {
   #state: "starting" | "open" | "stopped" = "starting";
   readonly #run: BatchRun<In>;
   readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
-  /** Made where batches are searched. */
-  readonly #turns: SearchTurns<Run<In>> | undefined;
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #queue: Queue<In>;
@@ -80,9 +78,17 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     this.inOrder = resultsInOrder(settings);
     this.#timeouts =
       settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
-    if (settings.onBatchError !== "bisect") return;
-    this.#turns = new SearchTurns<Run<In>>(settings);
-    this.#bisector = new Bisector<In, Out>(run, executor, settings, calls, this, cost, this.#timeouts);
+    if (settings.onBatchError === "bisect")
+      this.#bisector = new Bisector<In, Out>(run, executor, settings, calls, this, queue, cost, this.#timeouts);
+  }
+
+  /** With `onBatchError: "bisect"`: the turns of parts of failed batches. */
+  get turns(): SearchTurns<In> | undefined {
+    return this.#bisector?.turns;
+  }
+
+  get isStopped(): boolean {
+    return this.#state === "stopped";
   }
 
   /** Runs that were abandoned and have not ended. */
@@ -105,45 +111,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     return this.#state !== "open" || this.abandonedNow >= concurrency ? 0 : concurrency - this.inFlight;
   }
 
-  /** Whether a part of a failed batch waits for a slot, and there is one. */
-  get isSearching(): boolean {
-    return this.#turns !== undefined && this.#turns.isWanted && this.#hasSlotForSearch;
-  }
-
-  /** Gives a free slot to a part of a failed batch: now, or only where that goes even before the others. */
-  search(nowMs: number, onlyDue: boolean): void {
-    const turns = this.#turns!;
-    while (this.#hasSlotForSearch && (onlyDue ? turns.isDue(nowMs) : turns.isWanted)) {
-      this.#hold(turns.next(), nowMs);
-      if (onlyDue) return;
-    }
-  }
-
-  /** Resolves when the batch has a slot for a part of it. */
-  async takeTurn(run: Run<In>): Promise<void> {
-    const turns = this.#turns!;
-    if (!turns.has(run) || this.#state === "stopped") return;
-    const nowMs = this.#settings.clock.now();
-    if (this.#hasSlotForSearch && this.#queue.size === 0 && !turns.isWanted) {
-      this.#hold(run, nowMs);
-      return;
-    }
-    const turn = turns.wait(run);
-    this.freed(nowMs);
-    await turn;
-    run.searchWaitMs += this.#settings.clock.now() - nowMs;
-  }
-
-  /** A part of the batch has ended. */
-  endTurn(run: Run<In>, nowMs: number): void {
-    if (!this.#turns!.has(run) || !run.hasSlot) return;
-    this.#turns!.took(nowMs, nowMs - run.heldAtMs);
-    this.#leave(run, nowMs);
-    this.freed(nowMs);
-  }
-
-  /** Runs that never end for an item that is searched must not end the search. */
-  get #hasSlotForSearch(): boolean {
+  get hasSlot(): boolean {
     return this.#state === "open" && this.inFlight < this.#settings.slots.limit;
   }
 
@@ -159,7 +127,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   stop(): void {
     this.#state = "stopped";
-    this.#turns?.stop();
+    this.turns?.stop();
     this.#throttle.seat?.leave();
   }
 
@@ -215,7 +183,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this);
     batch.run = run;
     this.running += run.size;
-    run.msBefore = this.#hold(run, nowMs);
+    run.msBefore = this.hold(run, nowMs);
     // An await in a function of its own would take half as long again.
     this.attempt(run, run, batch.entries, this.#run, undefined).then(
       (results) => this.#ran(run, results),
@@ -301,8 +269,8 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     }
     for (let i = 0; tally.error > failedBefore && i < batch.entries.length; i++)
       if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
-    this.#record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok", false);
-    this.#end(run, nowMs);
+    this.record(run, nowMs, run.extraRuns > 0 ? "partial" : "ok", false);
+    this.end(run, nowMs);
   }
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
@@ -310,58 +278,17 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     this.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
-      this.#record(run, nowMs, "refused", false, error);
+      this.record(run, nowMs, "refused", false, error);
       this.putBack(run, error);
     } else {
-      const bisector = this.#bisector?.mayBisect(error) === true ? this.#bisector : undefined;
-      if (bisector !== undefined && this.#isWorthSearching(run, bisector)) return this.#search(run, error, bisector);
+      const search = this.#bisector?.search(run, error);
+      if (search !== undefined) return search;
       this.#measured(run, nowMs);
       this.restFailed(run, error);
       const mayBeOfItem = isLoss(error) === undefined && mayBeOfItems(error);
-      this.#record(run, nowMs, run.passedItems > 0 ? "partial" : "error", !mayBeOfItem, error);
+      this.record(run, nowMs, run.passedItems > 0 ? "partial" : "error", !mayBeOfItem, error);
     }
-    this.#end(run, nowMs);
-  }
-
-  /** Not for nobody, unless it shows in nobody's way what would hang another run. */
-  #isWorthSearching(run: Run<In>, { runsApart }: Bisector<In, Out>): boolean {
-    return run.batch.live > 0 || (run.abandoned && runsApart);
-  }
-
-  async #search(failed: Run<In>, error: unknown, bisector: Bisector<In, Out>): Promise<void> {
-    let nowMs = this.#settings.clock.now();
-    const hung = failed.abandoned ? failed : undefined;
-    const run = hung === undefined ? failed : this.#heirOf(hung, nowMs);
-    if (this.#turns!.admits(run)) {
-      this.#leave(run, nowMs);
-      this.freed(nowMs);
-    }
-    await bisector.bisect(run, error, hung);
-    nowMs = this.#settings.clock.now();
-    run.runMs = nowMs - run.startedAtMs - run.searchWaitMs;
-    const isRefused = run.isPutBack;
-    const outcome = isRefused ? "refused" : run.passedItems > 0 ? "partial" : "error";
-    // Items are to blame where the search told them from others.
-    const isOfItems = run.passedItems > 0 && run.failedItems > 0;
-    this.#record(run, nowMs, outcome, !isRefused && !isOfItems, error);
-    this.#turns!.leave(run);
-    this.#end(run, nowMs);
-  }
-
-  /** Runs the items of a run that was given up again. */
-  #heirOf(hung: Run<In>, nowMs: number): Run<In> {
-    const { batchId, batch, weight, reason, sizeReason, group, startedAtMs } = hung;
-    const heir = new Run<In>(batchId, batch, weight, reason, sizeReason, group, startedAtMs, this);
-    heir.msBefore = hung.msBefore;
-    heir.attempt = hung.attempt;
-    heir.passedItems = hung.passedItems;
-    heir.failedItems = hung.failedItems;
-    batch.run = heir;
-    hung.heir = heir;
-    heir.elder = hung;
-    this.#leave(hung, nowMs);
-    this.#hold(heir, nowMs);
-    return heir;
+    this.end(run, nowMs);
   }
 
   /** The run of a batch has ended; where parts of it ran, only all of them together have a time that is the batch's. */
@@ -379,9 +306,9 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     putBack(run, error, this.#queue, this.#throttle, this.#settings.maxPauseMs);
   }
 
-  #end(run: Run<In>, nowMs: number): void {
+  end(run: Run<In>, nowMs: number): void {
     run.whenOver?.();
-    if (run.hasSlot) this.#leave(run, nowMs);
+    if (run.hasSlot) this.leave(run, nowMs);
     this.running -= run.size;
     if (!run.abandoned) this.over(run);
     this.freed(nowMs);
@@ -399,18 +326,18 @@ export class Dispatcher<In, Out> implements RunReports<In> {
 
   /** Every run that has not ended, with those that wait for a slot. */
   #all(): Run<In>[] {
-    return [...new Set([...this.#runs, ...(this.#turns?.runs ?? [])])];
+    return [...new Set([...this.#runs, ...(this.turns?.runs ?? [])])];
   }
 
   /** It takes a slot. Returns how long all runs have taken together. */
-  #hold(run: Run<In>, nowMs: number): number {
+  hold(run: Run<In>, nowMs: number): number {
     const together = this.together(nowMs);
     run.heldAtMs = nowMs;
     run.place = this.#runs.push(run) - 1;
     return together;
   }
 
-  #leave(run: Run<In>, nowMs: number): void {
+  leave(run: Run<In>, nowMs: number): void {
     this.together(nowMs);
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
@@ -452,7 +379,7 @@ export class Dispatcher<In, Out> implements RunReports<In> {
     for (const learner of this.learners) learner.learn(run, nowMs, hasFailed);
   }
 
-  #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error?: unknown): void {
+  record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error?: unknown): void {
     const record = run.record(nowMs, this.meanInFlight(run.startedAtMs, run.msBefore, nowMs), outcome, error);
     this.learn(record, nowMs, hasFailed);
     for (const observer of this.observers) observer.observe(record, nowMs, run.batch);

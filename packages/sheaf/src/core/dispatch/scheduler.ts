@@ -154,7 +154,7 @@ export class Scheduler<In, Out> {
   /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
     if (this.#turnEndPending || this.#stopped) return;
-    if (!this.#parts.dispatcher.isSearching) {
+    if (this.#parts.dispatcher.turns?.isWanted !== true) {
       if (this.#parts.queue.size === 0 && !this.#parts.admission.hasWaiters) return;
       if (this.#parts.dispatcher.freeSlots <= 0 && !this.#mayGoAhead()) return;
     }
@@ -190,7 +190,7 @@ export class Scheduler<In, Out> {
 
   #dispatchAll(nowMs: number): void {
     this.#parts.admission.admit();
-    if (this.#parts.dispatcher.isSearching) this.#parts.dispatcher.search(nowMs, true);
+    this.#parts.dispatcher.turns?.give(nowMs, true);
     while (
       (this.#parts.dispatcher.freeSlots > 0 ? this.#parts.queue.size > 0 : this.#mayGoAhead()) &&
       this.#dispatchOne(nowMs)
@@ -199,7 +199,7 @@ export class Scheduler<In, Out> {
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#parts.dispatcher.freeSlots > 0) nowMs = this.#clock.now();
     }
-    if (this.#parts.dispatcher.isSearching) this.#parts.dispatcher.search(nowMs, false);
+    this.#parts.dispatcher.turns?.give(nowMs, false);
     this.#keepWatch();
   }
 
