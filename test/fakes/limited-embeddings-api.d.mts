@@ -5,8 +5,8 @@ interface Limits {
   readonly requestsPerMinute?: number;
 }
 export interface FakeEmbeddingsApiOptions extends Limits {
-  readonly shape?: "minute" | "10s" | "fixed-minutes";
-  readonly style?: "openai" | "azure" | "cohere" | "voyage";
+  readonly shape?: "minute" | "10s";
+  readonly style?: "openai" | "azure" | "voyage";
   readonly headers?: boolean;
   readonly maxInputs?: number;
   readonly maxRequestTokens?: number;

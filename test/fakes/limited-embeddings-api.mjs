@@ -6,8 +6,7 @@ import { base64Of, vectorOf } from "./embedding-api.mjs";
 
 /**
  * Answers with the real headers, `usage`, 429 and 400; give its `fetch` to a client. Options: `tokensPerMinute` (300,000),
- * `requestsPerMinute` (3000), `shape` (`"minute"` or `"10s"`: a bucket that holds as much and is refilled evenly; or
- * `"fixed-minutes"`), `style` (whose headers and errors), `headers` (false: nothing but the status tells of a limit),
+ * `requestsPerMinute` (3000), `shape` (`"minute"` or `"10s"`: a bucket that holds as much and is refilled evenly), `style` (whose headers and errors), `headers` (false: nothing but the status tells of a limit),
  * `maxInputs`, `maxRequestTokens`, `countTokens`, `latencyMs` (a refusal takes a fifth of it) and `clock`.
  */
 export function fakeEmbeddingsApi(options = {}) {
@@ -110,7 +109,7 @@ function passing(clock, tookMs, signal) {
 }
 
 const minuteMs = 60_000;
-const burstMsOf = { minute: minuteMs, "10s": 10_000, "fixed-minutes": minuteMs };
+const burstMsOf = { minute: minuteMs, "10s": 10_000 };
 /** One limit of a provider, such as tokens a minute. It starts full. */
 class ProviderBucket {
   #limit;
@@ -143,33 +142,25 @@ class ProviderBucket {
   waitMs(amount, nowMs) {
     if (amount > this.#holds) return Infinity;
     const missing = amount - this.left(nowMs);
-    if (missing <= 0) return 0;
-    return this.#shape === "fixed-minutes" ? this.#windowEndsAtMs - nowMs : (missing * minuteMs) / this.#limit;
+    return missing <= 0 ? 0 : (missing * minuteMs) / this.#limit;
   }
   /** Milliseconds until it is full again. */
   resetMs(nowMs) {
-    return this.#shape === "fixed-minutes" ? this.#windowEndsAtMs - nowMs : this.waitMs(this.#holds, nowMs);
+    return this.waitMs(this.#holds, nowMs);
   }
   get #holds() {
     return (this.#limit * burstMsOf[this.#shape]) / minuteMs;
   }
-  get #windowEndsAtMs() {
-    return (Math.floor(this.#filledAtMs / minuteMs) + 1) * minuteMs;
-  }
   #refill(nowMs) {
-    if (this.#shape === "fixed-minutes") {
-      if (nowMs >= this.#windowEndsAtMs) this.#level = this.#holds;
-    } else {
-      const flowedIn = ((nowMs - this.#filledAtMs) * this.#limit) / minuteMs;
-      this.#level = Math.min(this.#holds, this.#level + flowedIn);
-    }
+    const flowedIn = ((nowMs - this.#filledAtMs) * this.#limit) / minuteMs;
+    this.#level = Math.min(this.#holds, this.#level + flowedIn);
     this.#filledAtMs = nowMs;
   }
 }
 
 /** The headers about limits of any reply. */
 function limitHeaders(style, buckets, nowMs) {
-  if (style === "cohere" || style === "voyage") return {};
+  if (style === "voyage") return {};
   const headers = {};
   for (const kind of ["requests", "tokens"]) {
     const bucket = buckets[kind];
@@ -186,7 +177,6 @@ function retryHeaders(waitMs) {
 }
 /** An error's body. */
 function errorBody(style, message, type, code) {
-  if (style === "cohere") return { id: "00000000-0000-0000-0000-000000000000", message };
   if (style === "voyage") return { detail: message };
   return { error: { message, type, param: null, code } };
 }

@@ -12,8 +12,20 @@ function rig(options: Record<string, unknown> = {}) {
   const clock = manualClock();
   const client = scriptedClient();
   const embed = openaiEmbeddings(client, { model: "tiny", clock, policy: greedy(), ...options } as never);
-  const inputs = (): unknown[] => client.requests.map(({ body }) => body.input);
-  return { clock, client, embed, inputs, requests: client.requests };
+  const { requests } = client;
+  const inputs = (): unknown[] => requests.map(({ body }) => body.input);
+  /** Ends a request, with a vector for each input unless told otherwise. */
+  const answer = (index: number, ...outcome: [unknown?]): Promise<void> => {
+    requests[index]!.answer(...outcome);
+    return clock.settle();
+  };
+  /** A call that has been sent. */
+  const asked = async (text: string) => {
+    const call = watch(embed(text));
+    await clock.settle();
+    return call;
+  };
+  return { clock, client, embed, inputs, requests, answer, asked };
 }
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => "x".repeat(i + 1));
 
@@ -65,19 +77,15 @@ test("a batch stays within the tokens of a request, and a text above its own lim
 
 test("a text that the API never answers is found once its request was given up, where others got through lately", async () => {
   for (const othersPass of [true, false]) {
-    const { clock, embed, requests } = rig({ runTimeoutMs: 1000 });
-    const first = watch(embed("first"));
-    await clock.settle();
-    requests[0]!.answer();
-    await clock.settle();
+    const { clock, embed, requests, answer, asked } = rig({ runTimeoutMs: 1000 });
+    const first = await asked("first");
+    await answer(0);
     await clock.advance(2000);
     const calls = watchAll(embed, ["aaaa", "bbb", "hang", "c"]);
     await clock.settle();
     if (othersPass) {
-      const other = watch(embed("other"));
-      await clock.settle();
-      requests[2]!.answer();
-      await clock.settle();
+      const other = await asked("other");
+      await answer(2);
       assert.deepEqual([first.value, other.value], [[5], [5]]);
     }
     for (let sent = requests.length, at = 0; at < 80; at++) {
@@ -97,46 +105,40 @@ test("a text that the API never answers is found once its request was given up, 
 });
 
 test("an empty text is refused at once, and no other fails with it", async () => {
-  const { clock, embed, requests } = rig();
+  const { embed, answer, asked } = rig();
   const empty = watch(embed(""));
-  const fine = watch(embed("a"));
-  await clock.settle();
-  requests[0]!.answer();
-  await clock.settle();
+  const fine = await asked("a");
+  await answer(0);
   assertCode(empty, "INVALID_INPUT");
   assert.deepEqual(fine.value, [1]);
 });
 
 test("equal texts that wait are sent once; token ids are never mistaken for a text", async () => {
-  const { clock, embed, inputs, requests } = rig();
+  const { clock, embed, inputs, answer } = rig();
   const calls = watchAll(embed, ["a", "a", [1, 2], [1, 2], "[1,2]"]);
   await clock.settle();
   assert.deepEqual(inputs(), [["a", [1, 2], [1, 2], "[1,2]"]]);
-  requests[0]!.answer();
-  await clock.settle();
+  await answer(0);
   assert.deepEqual(statuses(calls), Array(5).fill("fulfilled"));
 });
 
 test("a 400 that names its input fails that caller with the API's error; the others go again at once", async () => {
-  const { clock, embed, requests, inputs } = rig();
+  const { clock, embed, inputs, answer } = rig();
   const calls = watchAll(embed, ["a", "bb", "poison", "dddd"]);
   await clock.settle();
   const refused = apiError(400, { param: "input[2]" });
-  requests[0]!.answer(refused);
-  await clock.settle();
+  await answer(0, refused);
   assert.deepEqual(inputs()[1], ["a", "bb", "dddd"]);
-  requests[1]!.answer();
-  await clock.settle();
+  await answer(1);
   assert.equal(calls[2]!.reason, refused);
   assert.deepEqual(values(calls), [[1], [2], undefined, [4]]);
 });
 
 test("429 pauses everything as long as the API asks; then its texts go first, and share a request with those that came meanwhile", async () => {
-  const { clock, embed, requests, inputs } = rig();
+  const { clock, embed, requests, inputs, answer } = rig();
   const calls = watchAll(embed, ["a", "bb"]);
   await clock.settle();
-  requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "700" } }));
-  await clock.settle();
+  await answer(0, apiError(429, { headers: { "retry-after-ms": "700" } }));
   for (let i = 0; i < 7; i++) {
     calls.push(watch(embed("c".repeat(i + 3))));
     await clock.advanceAsync(100 - (i === 6 ? 1 : 0));
@@ -150,7 +152,7 @@ test("429 pauses everything as long as the API asks; then its texts go first, an
 });
 
 test("a batch that goes again counts on the rate limit as one more request, and the bucket does not start full", async () => {
-  const { clock, embed, requests } = rig({ maxBatchSize: 1, rateLimit: { runs: 2, perMs: 60_000 } });
+  const { clock, embed, requests, answer } = rig({ maxBatchSize: 1, rateLimit: { runs: 2, perMs: 60_000 } });
   const calls = watchAll(embed, ["a", "bb"]);
   await clock.settle();
   assert.equal(requests.length, 1, "nobody said that the API has more left");
@@ -163,8 +165,7 @@ test("a batch that goes again counts on the rate limit as one more request, and 
   await clock.advanceAsync(30_000);
   assert.equal(requests.length, 2, "after a 429 that tells nothing of the rest a period is counted 2 % longer");
   await clock.advanceAsync(1200);
-  requests[2]!.answer();
-  await clock.settle();
+  await answer(2);
   assert.deepEqual(statuses(calls), Array(2).fill("fulfilled"));
 });
 
@@ -257,11 +258,9 @@ test("base64 and floats give the same vector", async () => {
   const vector = [0.5, -1.25, 3];
   const bytes = Buffer.from(Float32Array.from(vector).buffer).toString("base64");
   for (const embedding of [vector, bytes]) {
-    const { clock, embed, requests } = rig();
-    const call = watch(embed("a"));
-    await clock.settle();
-    requests[0]!.answer({ data: [{ index: 0, embedding }] });
-    await clock.settle();
+    const { answer, asked } = rig();
+    const call = await asked("a");
+    await answer(0, { data: [{ index: 0, embedding }] });
     assert.deepEqual(call.value, vector);
   }
 });
@@ -357,19 +356,15 @@ test("openaiFetch follows no redirect: no key goes to another address", async (t
 });
 
 test("an error inside a reply of status 200 counts as what it says: 429 pauses, and the texts go again", async () => {
-  const { clock, embed, requests } = rig();
-  const call = watch(embed("a"));
-  await clock.settle();
-  requests[0]!.answer({ error: { message: "Rate limit exceeded", code: 429 } });
-  await clock.settle();
+  const { clock, embed, requests, answer, asked } = rig();
+  const call = await asked("a");
+  await answer(0, { error: { message: "Rate limit exceeded", code: 429 } });
   assert.equal(embed.stats().rateLimit!.refused, 1);
   assert.equal(requests.length, 1);
   await clock.advanceAsync(2000);
-  requests[1]!.answer();
-  await clock.settle();
+  await answer(1);
   assert.deepEqual(call.value, [1]);
-  const broken = watch(embed("bb"));
-  await clock.settle();
+  const broken = await asked("bb");
   // It is tried three times.
   for (let at = 2; at < 8 && broken.status === "pending"; at++) {
     requests[at]?.answer({ error: "No endpoints found" });
@@ -386,12 +381,10 @@ test("base64 of float64 is read as what it is, with and without dimensions", asy
     [few, undefined],
     [[0.1], 1],
   ] as const) {
-    const { clock, embed, requests } = rig({ dimensions });
-    const call = watch(embed("a"));
-    await clock.settle();
+    const { answer, asked } = rig({ dimensions });
+    const call = await asked("a");
     const embedding = Buffer.from(Float64Array.from(numbers).buffer).toString("base64");
-    requests[0]!.answer({ data: [{ index: 0, embedding }] });
-    await clock.settle();
+    await answer(0, { data: [{ index: 0, embedding }] });
     assert.deepEqual(call.value, [...numbers]);
   }
 });

@@ -18,14 +18,13 @@ import { scriptedClient } from "./scripted-client.js";
 const nothing = async (): Promise<never[]> => [];
 const pool = { query: nothing };
 const table = { name: "t", schema: nothing, mergeInsert: nothing, vectorSearch: nothing };
-const connection = { request: nothing, publish: nothing, subscribe: nothing };
 const wrong = { wrongOption: 1 };
 
-/** Makes each adapter with an option that it does not know. */
+/** Makes each adapter with an option that it does not know, in place of those that it needs: it may be one of them, misspelt. */
 const adapters: Record<string, () => unknown> = {
   createRateLimit: () => createRateLimit(wrong as never),
   openaiFetch: () => openaiFetch({ baseURL: "http://localhost", defaultHeaders: {}, ...wrong } as never),
-  openaiEmbeddings: () => openaiEmbeddings(scriptedClient(), { model: "m", ...wrong } as never),
+  openaiEmbeddings: () => openaiEmbeddings(scriptedClient(), wrong as never),
   embeddingRequests: () => embeddingRequests(nothing, wrong as never),
   coalesce: () => coalesce(wrong as never),
   CoalescedEmbeddings: () => new CoalescedEmbeddings({ embedDocuments: nothing, embedQuery: nothing }, wrong as never),
@@ -35,17 +34,17 @@ const adapters: Record<string, () => unknown> = {
   batchEndpoint: () => batchEndpoint(nothing, wrong as never),
   itemEndpoint: () => itemEndpoint(nothing, wrong as never),
   batchProcessor: () => batchProcessor(nothing, wrong as never),
-  natsFrontEnd: () => natsFrontEnd({ connection, queue: "q", ...wrong } as never),
-  natsWorker: () => natsWorker(createBatcher(nothing), { connection, queue: "q", ...wrong } as never),
+  natsFrontEnd: () => natsFrontEnd(wrong as never),
+  natsWorker: () => natsWorker(createBatcher(nothing), wrong as never),
   DataLoader: () => new DataLoader(nothing, wrong as never),
-  lookupBatcher: () => (lookupBatcher as any)(pool, { table: "t", key: "id", ...wrong }),
-  insertBatcher: () => (insertBatcher as any)(pool, { table: "t", ...wrong }),
-  upsertBatcher: () => (upsertBatcher as any)(pool, { table: "t", key: "id", ...wrong }),
-  rateShares: () => (rateShares as any)(pool, { limit: "l", ...wrong }),
+  lookupBatcher: () => (lookupBatcher as any)(pool, wrong),
+  insertBatcher: () => (insertBatcher as any)(pool, wrong),
+  upsertBatcher: () => (upsertBatcher as any)(pool, wrong),
+  rateShares: () => (rateShares as any)(pool, wrong),
   batchLog: () => (batchLog as any)(pool, wrong),
   lanceDbStore: () => lanceDbStore(table as never, wrong as never),
-  pgvectorStore: () => (pgvectorStore as any)(pool, { table: "t", ...wrong }),
-  qdrantStore: () => (qdrantStore as any)({ upsert: nothing, query: nothing, queryBatch: nothing }, { collection: "c", ...wrong }), // prettier-ignore
+  pgvectorStore: () => (pgvectorStore as any)(pool, wrong),
+  qdrantStore: () => (qdrantStore as any)({ upsert: nothing, query: nothing, queryBatch: nothing }, wrong), // prettier-ignore
   optimistic: () => optimistic({} as never, wrong as never),
 };
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
 import {
   fakeEmbeddingsApi,
   type FakeEmbeddingsApi,
@@ -63,72 +62,3 @@ for (const [shape, holds, waitMs] of [
     assert.equal((await post(api, tokens(1000))).status, 200);
     assert.equal((await post(api, tokens(1))).status, 200, "what flowed in during the request");
   });
-
-test("fixed minutes begin again at each full minute of the clock", async () => {
-  const { api, clock } = rig({ requestsPerMinute: 2, shape: "fixed-minutes" });
-  const statuses = async (): Promise<number[]> => [(await post(api, "a")).status, (await post(api, "a")).status, (await post(api, "a")).status]; // prettier-ignore
-  assert.deepEqual(await statuses(), [200, 200, 429]);
-  await clock.sleep(60_000 - clock.now());
-  assert.deepEqual(await statuses(), [200, 200, 429]);
-});
-
-test("limits can be tightened and widened while it runs, and a quota can be used up", async () => {
-  const { api } = rig({ tokensPerMinute: 1000 });
-  api.setLimits({ tokensPerMinute: 100 });
-  assert.equal((await post(api, tokens(101))).status, 429);
-  api.setLimits({ tokensPerMinute: 1000 });
-  assert.equal((await post(api, tokens(90))).status, 200);
-  api.setQuotaUsedUp(true);
-  const refused = await post(api, "a");
-  assert.equal(((await refused.json()) as { error: { code: string } }).error.code, "insufficient_quota");
-  api.setQuotaUsedUp(false);
-  assert.equal((await post(api, "a")).status, 200);
-  assert.deepEqual(api.counts(), { requests: 4, accepted: 2, refused: 2, wrong: 0, tokens: 91, inputs: 2 });
-});
-
-test("Azure's resets are whole seconds; Cohere and Voyage send no header about limits; without headers there is none", async () => {
-  const azure = await post(rig({ style: "azure" }).api, tokens(1000));
-  assert.equal(azure.headers.get("x-ratelimit-reset-tokens"), "1");
-  for (const style of ["cohere", "voyage"] as const) {
-    const { api } = rig({ style, requestsPerMinute: 1 });
-    const accepted = await post(api, "a");
-    const refused = await post(api, "a");
-    assert.equal(accepted.headers.get("x-ratelimit-limit-tokens"), null);
-    assert.equal(refused.headers.get("retry-after"), "60");
-    const body = (await refused.json()) as { message?: string; detail?: string };
-    assert.match((style === "cohere" ? body.message : body.detail)!, /Rate limit reached/);
-  }
-  const { api } = rig({ headers: false, requestsPerMinute: 1 });
-  await post(api, "a");
-  const silent = await post(api, "a");
-  assert.deepEqual([silent.status, silent.headers.get("retry-after")], [429, null]);
-});
-
-test("too many inputs or tokens in a request get a 400 that names the limit", async () => {
-  const { api } = rig({ maxInputs: 2, maxRequestTokens: 10 });
-  for (const [input, named] of [
-    [["a", "b", "c"], /at most 2/],
-    [[tokens(6), tokens(6)], /Requested 12 tokens, max 10 tokens per request/],
-  ] as const) {
-    const response = await post(api, input);
-    assert.equal(response.status, 400);
-    assert.match(await response.text(), named);
-  }
-});
-
-test("an aborted request ends at once with the signal's reason, and another route is a 404", async () => {
-  const { api } = rig();
-  const controller = new AbortController();
-  const pending = post(api, "a", { signal: controller.signal });
-  controller.abort(new Error("gone"));
-  await assert.rejects(pending, /gone/);
-  assert.equal((await api.fetch("http://api.invalid/v1/models")).status, 404);
-});
-
-test("a client of openai's shape works with it, in base64 too", async () => {
-  const { api, clock } = rig();
-  const embed = openaiEmbeddings(openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch }), { model: "m", clock }); // prettier-ignore
-  const floats = openaiEmbeddings(openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch }), { model: "m", encoding: "float", clock }); // prettier-ignore
-  assert.deepEqual(await embed("hello"), await floats("hello"));
-  assert.notDeepEqual(await embed("hello"), await embed("world"));
-});

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher } from "../../dist/index.js";
-import { runHandle } from "../../dist/executors.js";
 import { workerThread } from "../../dist/node/index.js";
 import type probe from "./probe-worker.js";
 
@@ -39,37 +38,6 @@ test("a module that is not a worker rejects ready() and says what it must export
   await executor.close();
 });
 
-test("an Error in a place rejects that caller only, with name, message, code, plain properties and stack", async () => {
-  await using call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 3 });
-  const [first, second, third] = await call.settle([
-    { do: "double", n: 1 },
-    { do: "slot-error", message: "bad item" },
-    { do: "double", n: 2 },
-  ]);
-  assert.deepEqual(
-    [first, third],
-    [
-      { status: "fulfilled", value: 2 },
-      { status: "fulfilled", value: 4 },
-    ],
-  );
-  assert.equal(second?.status, "rejected");
-  const error = second.reason as Error & { code: string; itemIndex: number };
-  assert.ok(error instanceof TypeError);
-  assert.deepEqual([error.message, error.code, error.itemIndex], ["bad item", "E_SLOT", 3]);
-  assert.match(error.stack ?? "", /probe-worker\.js/);
-});
-
-test("a throw in the worker fails its batch and leaves the instance as it was", async () => {
-  await using call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
-  await assert.rejects(call({ do: "throw", message: "teapot" }), {
-    name: "RangeError",
-    message: "teapot",
-    status: 418,
-  });
-  assert.equal(await call({ do: "loads" }), 1);
-});
-
 test("run time is measured in the worker", async () => {
   const call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
   const runs: number[] = [];
@@ -89,31 +57,10 @@ test("close() lets a run end before its thread does", async () => {
   assert.deepEqual(executor.instances(), []);
 });
 
-test("a run that can look sees that its caller has left", async () => {
-  const executor = workerThread<typeof probe>(probeUrl);
-  await executor.ready();
-  const controller = new AbortController();
-  const results = executor.run([{ do: "until-abort" }], runHandle({ size: 1, signal: controller.signal }));
-  controller.abort();
-  assert.deepEqual(await results, ["aborted"]);
-  await executor.close();
-});
-
 test("an item that cannot be sent fails its batch with the reason", async () => {
   await using call = createBatcher(workerThread<() => void, number>(probeUrl), { maxBatchSize: 1 });
   await assert.rejects(
     call(() => undefined),
     /could not be cloned/,
   );
-});
-
-test("wrong options are named with what they got", () => {
-  const wrong =
-    (options: object): (() => unknown) =>
-    () =>
-      workerThread(probeUrl, options);
-  assert.throws(wrong({ instances: 0 }), new RangeError("instances must be an integer >= 1, got 0"));
-  assert.throws(wrong({ prefetch: 2 }), new RangeError("prefetch must be 0 or 1, got 2"));
-  assert.throws(wrong({ niceness: 40 }), new RangeError("niceness must be an integer from 0 to 19, got 40"));
-  assert.throws(() => workerThread("./model.js"), /new URL\("\.\/model\.js", import\.meta\.url\)/);
 });
