@@ -118,20 +118,6 @@ test("the model's own error reaches its callers, who may try again: they share a
   assert.deepEqual(b.value, { embeddings: [[1]], warnings: [] });
 });
 
-test("a batch that 429 refuses goes again after the pause, and its callers see nothing of it", async () => {
-  let failures = 1;
-  const doEmbed = async (params: any): Promise<object> => {
-    if (failures-- > 0) throw apiError(429, { headers: { "retry-after": "3" } });
-    return { embeddings: params.values.map(() => [1]), warnings: [] };
-  };
-  const { clock, embed } = rig({}, { doEmbed });
-  const call = embed({ values: ["a"] });
-  await clock.advanceAsync(2900);
-  assert.equal(call.status, "pending");
-  await clock.advanceAsync(200);
-  assert.deepEqual(call.value?.embeddings, [[1]]);
-});
-
 test("a model that gives too few vectors: RESULT_COUNT", async () => {
   const { clock, embed } = rig({}, { doEmbed: async () => ({ embeddings: [], warnings: [] }) });
   const call = embed({ values: ["a"] });

@@ -27,6 +27,20 @@ function echoing<K>(
   return { loader, batches };
 }
 
+/** An echoing loader whose batches go when the test says so. */
+function scheduled<K>(Loader: LoaderClass, options: { maxBatchSize?: number } = {}) {
+  const callbacks: (() => void)[] = [];
+  const made = echoing<K>(Loader, { ...options, batchScheduleFn: (callback) => callbacks.push(callback) });
+  const turns = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) await turn();
+  };
+  const go = async (): Promise<void> => {
+    for (const callback of callbacks.splice(0)) callback();
+    await turns(3);
+  };
+  return { ...made, callbacks, turns, go };
+}
+
 const documented: Record<string, (Loader: LoaderClass) => unknown> = {
   "a value is loaded by its key": async (Loader) => {
     const { loader } = echoing<number>(Loader);
@@ -300,53 +314,44 @@ const documented: Record<string, (Loader: LoaderClass) => unknown> = {
   },
 
   "batchScheduleFn decides when keys go": async (Loader) => {
-    const callbacks: (() => void)[] = [];
-    const { loader, batches } = echoing<string>(Loader, { batchScheduleFn: (callback) => callbacks.push(callback) });
+    const { loader, batches, turns, go } = scheduled<string>(Loader);
     const loads = [loader.load("A"), loader.load("B"), loader.load("A")];
-    await turn();
-    await turn();
+    await turns(2);
     loads.push(loader.load("C"));
-    await turn();
+    await turns(1);
     assert.deepEqual(batches, []);
-    for (const callback of callbacks.splice(0)) callback();
+    await go();
     assert.deepEqual(await Promise.all(loads), ["A", "B", "A", "C"]);
     assert.deepEqual(batches, [["A", "B", "C"]]);
     const cached = watch(loader.load("A"));
-    await turn();
+    await turns(1);
     assert.equal(cached.status, "pending", "a cached value waits for the schedule too");
-    for (const callback of callbacks.splice(0)) callback();
-    await turn();
+    await go();
     assert.equal(cached.value, "A");
   },
 
   "a key loaded after the last callback of batchScheduleFn waits for the next one": async (Loader) => {
-    const callbacks: (() => void)[] = [];
-    const { loader, batches } = echoing<string>(Loader, { batchScheduleFn: (callback) => callbacks.push(callback) });
+    const { loader, batches, callbacks, turns, go } = scheduled<string>(Loader);
     const first = watch(loader.load("A"));
     for (const callback of callbacks.splice(0)) callback();
     const late = watch(loader.load("B"));
     const hit = watch(loader.load("A"));
-    for (let i = 0; i < 3; i++) await turn();
+    await turns(3);
     assert.deepEqual([first.status, late.status, hit.status, batches], ["fulfilled", "pending", "pending", [["A"]]]); // prettier-ignore
     assert.equal(callbacks.length, 1, "it asked for a callback of its own");
-    for (const callback of callbacks.splice(0)) callback();
-    for (let i = 0; i < 3; i++) await turn();
+    await go();
     assert.deepEqual([late.value, hit.value, batches], ["B", "A", [["A"], ["B"]]]); // prettier-ignore
   },
 
   "batchScheduleFn is called once for each full batch, and a callback sends that batch only": async (Loader) => {
-    const callbacks: (() => void)[] = [];
-    const { loader, batches } = echoing<number>(Loader, {
-      maxBatchSize: 2,
-      batchScheduleFn: (callback) => callbacks.push(callback),
-    });
+    const { loader, batches, callbacks, turns } = scheduled<number>(Loader, { maxBatchSize: 2 });
     const loads = [1, 2, 3].map((key) => watch(loader.load(key)));
     assert.equal(callbacks.length, 2);
     callbacks[1]!();
-    for (let i = 0; i < 3; i++) await turn();
+    await turns(3);
     assert.deepEqual([loads.map(({ status }) => status), batches], [["pending", "pending", "fulfilled"], [[3]]]); // prettier-ignore
     callbacks[0]!();
-    for (let i = 0; i < 3; i++) await turn();
+    await turns(3);
     assert.deepEqual(batches, [[3], [1, 2]]);
   },
 

@@ -25,7 +25,6 @@ for (const kind of ["thread", "process"] as const) {
       const outcomes = call.settle([{ do: "exit", afterMs: 200 }, { do: "attempt" }, double(2)]);
       assert.deepEqual(codesOf(await outcomes), ["WORKER_CRASHED", 1, 4]);
       assert.deepEqual([executor.restarts, call.stats().items.error], [1, 1]);
-      await call.close();
     });
 
     test("results that were still on their way when the next batch ended the worker arrive", async () => {
@@ -33,7 +32,6 @@ for (const kind of ["thread", "process"] as const) {
       const length = 16 * 1024 * 1024;
       const [text, exit] = codesOf(await call.settle([{ do: "text", length }, { do: "exit" }]));
       assert.deepEqual([(text as string).length, exit], [length, "WORKER_CRASHED"]);
-      await call.close();
     });
 
     test("runTimeoutMs does not run while the quarantined instance starts", async () => {
@@ -44,14 +42,12 @@ for (const kind of ["thread", "process"] as const) {
       );
       assert.equal(await call({ do: "exit", ifFirst: true }), "survived");
       assert.equal(call.stats().abandonedRuns, 0);
-      await call.close();
     });
 
     test("half a suspect batch with a result too few gets RESULT_COUNT, and no caller undefined", async () => {
       const { call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 4 });
       const outcomes = codesOf(await call.settle([double(1), { do: "short" }, { do: "exit" }, double(4)]));
       assert.deepEqual(outcomes, ["RESULT_COUNT", "RESULT_COUNT", "WORKER_CRASHED", 8]);
-      await call.close();
     });
   });
 }
@@ -66,7 +62,6 @@ test("a quarantined process that cannot be started is started again, and the bat
   process.kill(executor.instances()[0]!.pid!, "SIGKILL");
   assert.equal(await result, "waited");
   assert.match(why[0]!, /E2BIG/);
-  await call.close();
 });
 
 test("an item whose quarantine cannot be started is not convicted: the error says what could not be done", async (t) => {
@@ -87,7 +82,6 @@ test("an item whose quarantine cannot be started is not convicted: the error say
     return true;
   });
   assert.equal(why.length, 6);
-  await call.close();
 });
 
 test("an instance that is killed while another still loads is started again, and ready() resolves", async () => {

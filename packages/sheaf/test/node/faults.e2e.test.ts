@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createBatcher } from "../../dist/index.js";
 import { assertResult } from "../../../../test/support/result.mjs";
 import type { Command } from "./probe-worker.js";
-import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, withoutPauses, type KindOfWorker } from "./probe.js"; // prettier-ignore
+import { double, impatient, kinds, openBatcher, patientFrom, probeUrl, setUp, until, withoutPauses, type KindOfWorker } from "./probe.js"; // prettier-ignore
 
 const poisoned = (poison: Command, size: number): Command[] =>
   Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
@@ -77,7 +76,6 @@ for (const kind of ["thread", "process"] as const) {
       assert.equal(opened.size, 3 + 3);
       assert.equal(executor.restarts, 1);
       assert.equal(await call(double(1)), 2);
-      await call.close();
     });
 
     test("a throw costs its batch the error, and the instance goes on", async () => {
@@ -90,7 +88,6 @@ for (const kind of ["thread", "process"] as const) {
       assert.deepEqual(outcomes[2], { status: "fulfilled", value: 4 });
       assert.equal(await call({ do: "loads" }), 1);
       assert.equal(executor.restarts, 0);
-      await call.close();
     });
 
     test('with onBatchError: "fail" the batch of a crash gets WORKER_CRASHED and is not run again', async () => {
@@ -101,7 +98,6 @@ for (const kind of ["thread", "process"] as const) {
         ["WORKER_CRASHED", "WORKER_CRASHED", "WORKER_CRASHED"],
       );
       assert.equal(await call(double(3)), 6);
-      await call.close();
     });
 
     test("the others serve while a suspect is in quarantine", async () => {
@@ -119,7 +115,6 @@ for (const kind of ["thread", "process"] as const) {
       await suspect;
       assert.ok(seen.has("fulfilled") && seen.has("quarantined busy"), [...seen].join());
       assert.ok(servedDuringQuarantine > 0);
-      await call.close();
     });
 
     test("a crash loop under load: every call settles, then all are refused until a pause is over, and served again", async () => {
@@ -149,7 +144,6 @@ for (const kind of ["thread", "process"] as const) {
       assert.equal(await call(double(1)), 2);
       assert.equal(executor.restarts, 7);
       await executor.ready();
-      await call.close();
     });
 
     test("a hang costs its own batch RUN_TIMEOUT; the next is served by another instance", async (t) => {
@@ -169,7 +163,6 @@ for (const kind of ["thread", "process"] as const) {
       assert.match(events.join("\n"), /1: .*runTimeoutMs/);
       // Without native code a thread is ended as a process is.
       while (executor.instances().some(({ id }) => id === before!.id)) await sleep(10);
-      await call.close();
     });
 
     test("a hang whose caller has gone before the timeout costs its instance too: the next is served by another", async (t) => {
@@ -185,7 +178,6 @@ for (const kind of ["thread", "process"] as const) {
       assert.equal(await call(double(2), { timeoutMs: 30_000 }), 4);
       const serving = executor.instances().filter(({ role }) => role === "serving");
       assert.notEqual(serving[0]!.id, before!.id);
-      await call.close();
     });
 
     test("a batch whose callers have gone is not looked into after a crash: what hangs there would hold up close()", async () => {
@@ -197,7 +189,6 @@ for (const kind of ["thread", "process"] as const) {
       await assert.rejects(gone, /gone/);
       assert.equal(await call(double(2)), 4);
       assert.equal(executor.restarts, 1);
-      await call.close();
     });
 
     test("every instance dead at once, under load: no call is lost or answered twice", async () => {
@@ -213,7 +204,6 @@ for (const kind of ["thread", "process"] as const) {
       assertResult([settled.size, Math.max(...settled.values())], [200, 1]);
       assert.ok(executor.restarts >= 2, `${executor.restarts} restarts`);
       assert.deepEqual([call.stats().items.ok, call.stats().items.error], [198, 2]);
-      await call.close();
     });
 
     test("a hung run keeps its orderKey blocked until it has ended; other keys are served meanwhile", async (t) => {
@@ -243,7 +233,6 @@ for (const kind of ["thread", "process"] as const) {
       unblock(block);
       await isNext;
       assert.deepEqual(ended.slice(0, 2), ["instance 1", "next of its key"]);
-      await call.close();
     });
 
     test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async (t) => {
@@ -259,16 +248,14 @@ for (const kind of ["thread", "process"] as const) {
       assert.equal((hung as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
       assert.deepEqual(behind, { status: "fulfilled", value: "waited" });
       assert.equal(call.stats().abandonedRuns, 1);
-      await call.close();
     });
 
     test("a load that does not end within loadTimeoutMs rejects ready() and every call, and says what to do", async () => {
       const executor = kinds[kind](probeUrl, { data: { loadMs: 5000 }, loadTimeoutMs: 500 });
-      const call = createBatcher(executor);
+      const call = openBatcher(executor);
       const refusal = { code: "WORKER_CRASHED", message: /not ready after 500 ms \(loadTimeoutMs\).*raise/s };
       await assert.rejects(call.ready(), refusal);
       await assert.rejects(call(double(1)), refusal);
-      await call.close();
     });
 
     test("close() while a load does not end: ready() rejects with CLOSED, and nothing keeps the program alive", async () => {
@@ -300,7 +287,6 @@ for (const kind of ["thread", "process"] as const) {
         unblock(blocks[0]!);
         while (executor.outage !== undefined) await sleep(10);
         assert.equal(await call(double(2)), 4);
-        await call.close();
       });
 
       test("close() does not wait for a hung thread beside instances that end", async (t) => {
@@ -364,7 +350,6 @@ for (const kind of ["thread", "process"] as const) {
       }
       assert.ok(results.every((result, i) => result === ((i % 3) + 1) * 2));
       assert.equal(executor.restarts, 0);
-      await call.close();
     });
 
     test("an instance past maxMemoryMb is replaced, once it has served 10 s", async () => {
@@ -379,7 +364,6 @@ for (const kind of ["thread", "process"] as const) {
       nowMs = 10_000;
       while (executor.instances().every(({ id }) => id === 1)) await call(double(1));
       assert.match(reasons.join(), /being replaced after \d+ MB \(maxMemoryMb\)/);
-      await call.close();
     });
   });
 }
@@ -404,7 +388,6 @@ test("a process that is stopped mid-batch is killed at runTimeoutMs, its items r
   assert.deepEqual(await results, [2, "waited"]);
   assert.equal(await call(double(5)), 10);
   assert.equal(executor.restarts, 1);
-  await call.close();
 });
 
 test("every process killed at once, under load: no call is lost or answered twice", async () => {
@@ -415,5 +398,4 @@ test("every process killed at once, under load: no call is lost or answered twic
   const results = await Promise.all(calls);
   results.forEach((result, i) => assertResult(result, i % 10 === 0 ? "waited" : i * 2));
   assert.equal(call.stats().items.ok, 200);
-  await call.close();
 });

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { getPriority, setPriority } from "node:os";
 import { describe, test } from "node:test";
-import { createBatcher } from "../../dist/index.js";
 import { runHandle } from "../../dist/executors.js";
 import { workerProcess, workerThread } from "../../dist/node/index.js";
 import type { Mischief } from "./hostile-worker.js";
 import type hostile from "./hostile-worker.js";
-import { kinds as probes, probeUrl } from "./probe.js";
+import { kinds as probes, openBatcher, probeUrl } from "./probe.js";
 
 const url = new URL("./hostile-worker.js", import.meta.url);
 const kinds = { thread: workerThread<typeof hostile>, process: workerProcess<typeof hostile> } as const;
@@ -25,40 +24,37 @@ for (const kind of ["thread", "process"] as const) {
     for (const [mischief, outcome] of Object.entries(outcomes)) {
       test(`${mischief}: its batch gets an error, and the instance goes on`, async () => {
         const executor = kinds[kind](url);
-        const call = createBatcher(executor, { maxBatchSize: 1 });
+        const call = openBatcher(executor, { maxBatchSize: 1 });
         const told = await call(mischief as Mischief).catch((error: Error & { code?: string }) => {
           return `${error.code ?? error.name} ${error.message}`;
         });
         assert.match(told, outcome);
         assert.equal(await call("nothing"), "ok");
         assert.equal(executor.restarts, 0);
-        await call.close();
       });
     }
 
     test("a result that cannot leave the worker fails alone, without another run", async () => {
       const executor = kinds[kind](url);
-      const call = createBatcher(executor, { maxBatchSize: 4, onBatchError: "fail" });
+      const call = openBatcher(executor, { maxBatchSize: 4, onBatchError: "fail" });
       const outcomes = await call.settle(["nothing", "a function", "a throwing getter", "nothing"]);
       const told = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : String(outcome.reason)));
       assert.match(told[1]!, /could not be cloned/);
       assert.match(told[2]!, /not to be read/);
       assert.deepEqual([told[0], told[3]], ["ok", "ok"]);
-      await call.close();
     });
 
     test("what a module posts to its parentPort, or closing that, is nothing to the pool", async () => {
       const executor = kinds[kind](url);
-      const call = createBatcher(executor, { maxBatchSize: 1 });
+      const call = openBatcher(executor, { maxBatchSize: 1 });
       assert.deepEqual(await call.many(["post to parentPort", "nothing"]), ["ok", "ok"]);
       assert.deepEqual(await call.many(["close parentPort", "nothing"]), ["ok", "ok"]);
       assert.equal(executor.restarts, 0);
-      await call.close();
     });
 
     test("a batch that is too large for one message is refused with what to do, and the next one runs", async () => {
       const executor = kinds[kind](url) as unknown as ReturnType<typeof workerThread<unknown, unknown>>;
-      const call = createBatcher(executor, { maxBatchSize: Infinity, maxQueueSize: 50_000, onBatchError: "fail" });
+      const call = openBatcher(executor, { maxBatchSize: Infinity, maxQueueSize: 50_000, onBatchError: "fail" });
       const text = "x".repeat(60_000);
       const texts = call.many(Array.from({ length: 10_000 }, () => text));
       await assert.rejects(texts, {
@@ -69,7 +65,6 @@ for (const kind of ["thread", "process"] as const) {
       const rows = call.many(Array.from({ length: 40_000 }, () => row));
       await assert.rejects(rows, { name: "RangeError", message: /^40000 values of 2\.2 GiB .*maxBatchWeight/ });
       assert.equal(await call("nothing"), "ok");
-      await call.close();
     });
 
     // Elsewhere a thread has no priority of its own.
@@ -88,11 +83,10 @@ for (const kind of ["thread", "process"] as const) {
 
 test("what a module writes to the pipe of its process ends that process, not the program; its batch alone pays", async () => {
   const executor = workerProcess<typeof hostile>(url);
-  const call = createBatcher(executor, { maxBatchSize: 1 });
+  const call = openBatcher(executor, { maxBatchSize: 1 });
   await assert.rejects(call("write to the pipe"), {
     code: "WORKER_CRASHED",
     message: /received malformed data from a worker: something else wrote to its pipe/,
   });
   assert.equal(await call("nothing"), "ok");
-  await call.close();
 });

@@ -7,10 +7,8 @@ export type Command =
   | { do: "double"; n: number; key?: string }
   | { do: "thread" }
   | { do: "loads" }
-  | { do: "slot-error"; message: string }
   | { do: "throw"; message: string }
   | { do: "wait"; ms: number }
-  | { do: "until-abort" }
   | { do: "spin"; ms: number }
   | { do: "block"; until: string; key?: string }
   | { do: "exit"; afterMs?: number; ifFirst?: true }
@@ -22,8 +20,7 @@ export type Command =
   | { do: "niceness" }
   | { do: "attempt" }
   | { do: "text"; length: number }
-  | { do: "short" }
-  | { do: "hang" };
+  | { do: "short" };
 
 export interface ProbeData {
   readonly failWith?: string;
@@ -76,16 +73,11 @@ async function obey(
       return `${process.pid}/${(await import("node:worker_threads")).threadId}`;
     case "loads":
       return loads;
-    case "slot-error":
-      return Object.assign(new TypeError(item.message), { code: "E_SLOT", itemIndex: 3 });
     case "throw":
       throw Object.assign(new RangeError(item.message), { status: 418 });
     case "wait":
       await sleep(item.ms);
       return "waited";
-    case "until-abort":
-      await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
-      return "aborted";
     case "spin": {
       const endAt = performance.now() + item.ms;
       while (performance.now() < endAt);
@@ -130,7 +122,5 @@ async function obey(
       return (await import("node:os")).getPriority();
     case "attempt":
       return context.attempt;
-    case "hang":
-      for (;;);
   }
 }

@@ -1,7 +1,20 @@
+import { afterEach } from "node:test";
 import { createBatcher, type Batcher, type BatcherOptions } from "../../dist/index.js";
 import { workerProcess, workerThread, type WorkerExecutor, type WorkerOptions } from "../../dist/node/index.js";
 import type { Command, ProbeData } from "./probe-worker.js";
 import type probe from "./probe-worker.js";
+
+const open: Pick<Batcher<never, unknown>, "close">[] = [];
+afterEach(async () => {
+  for (const batcher of open.splice(0)) await batcher.close();
+});
+
+/** As `createBatcher`; the batcher is closed after the test. */
+export const openBatcher = ((...made: Parameters<typeof createBatcher>) => {
+  const batcher = createBatcher(...made);
+  open.push(batcher);
+  return batcher;
+}) as typeof createBatcher;
 
 export const probeUrl = new URL("./probe-worker.js", import.meta.url);
 
@@ -19,7 +32,7 @@ export async function setUp(
   batching: BatcherOptions<Command, string | number> = {},
 ): Promise<Setup> {
   const executor = kinds[kind](probeUrl, options);
-  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
+  const call = openBatcher(executor, { maxBatchSize: 32, ...batching });
   await call.ready();
   return { executor, call };
 }

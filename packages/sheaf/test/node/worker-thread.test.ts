@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher } from "../../dist/index.js";
 import { workerThread } from "../../dist/node/index.js";
 import type probe from "./probe-worker.js";
+import { openBatcher } from "./probe.js";
 
 const probeUrl = new URL("./probe-worker.js", import.meta.url);
 
 test("a batch runs in another thread, in order, on a model that was loaded once", async () => {
-  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { data: { offset: 1 } }), { maxBatchSize: 8 });
+  const call = openBatcher(workerThread<typeof probe>(probeUrl, { data: { offset: 1 } }), { maxBatchSize: 8 });
   await call.ready();
   const results = await call.many([1, 2, 3].map((n) => ({ do: "double" as const, n })));
   assert.deepEqual(results, [3, 5, 7]);
@@ -17,7 +17,7 @@ test("a batch runs in another thread, in order, on a model that was loaded once"
 });
 
 test("instances run side by side, each with a model of its own", async () => {
-  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { instances: 2, prefetch: 0 }), {
+  const call = openBatcher(workerThread<typeof probe>(probeUrl, { instances: 2, prefetch: 0 }), {
     maxBatchSize: 1,
   });
   await call.ready();
@@ -26,10 +26,9 @@ test("instances run side by side, each with a model of its own", async () => {
 });
 
 test("a load that fails rejects ready() and every call with its error", async () => {
-  const call = createBatcher(workerThread<typeof probe>(probeUrl, { data: { failWith: "no weights here" } }));
+  const call = openBatcher(workerThread<typeof probe>(probeUrl, { data: { failWith: "no weights here" } }));
   await assert.rejects(call.ready(), { name: "RangeError", message: "no weights here" });
   await assert.rejects(call({ do: "loads" }), { name: "RangeError", message: "no weights here" });
-  await call.close();
 });
 
 test("a module that is not a worker rejects ready() and says what it must export", async () => {
@@ -39,7 +38,7 @@ test("a module that is not a worker rejects ready() and says what it must export
 });
 
 test("run time is measured in the worker", async () => {
-  const call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
+  const call = openBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
   const runs: number[] = [];
   call.subscribe((record) => runs.push(record.runMs));
   await call({ do: "spin", ms: 20 });
@@ -50,7 +49,7 @@ test("run time is measured in the worker", async () => {
 
 test("close() lets a run end before its thread does", async () => {
   const executor = workerThread<typeof probe>(probeUrl);
-  const call = createBatcher(executor, { maxBatchSize: 1 });
+  const call = openBatcher(executor, { maxBatchSize: 1 });
   await call.ready();
   const answer = call({ do: "spin", ms: 50 });
   await Promise.all([call.close(), answer.then((text) => assert.equal(text, "spun"))]);
@@ -58,7 +57,7 @@ test("close() lets a run end before its thread does", async () => {
 });
 
 test("an item that cannot be sent fails its batch with the reason", async () => {
-  await using call = createBatcher(workerThread<() => void, number>(probeUrl), { maxBatchSize: 1 });
+  const call = openBatcher(workerThread<() => void, number>(probeUrl), { maxBatchSize: 1 });
   await assert.rejects(
     call(() => undefined),
     /could not be cloned/,

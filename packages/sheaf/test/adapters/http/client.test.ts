@@ -7,7 +7,7 @@ import {
   itemEndpoint,
   type Endpoint,
 } from "../../../dist/adapters/http/index.js";
-import { BatcherError, greedy } from "../../../dist/index.js";
+import { greedy } from "../../../dist/index.js";
 import { manualClock } from "../../../dist/testing/index.js";
 import { numbers, watch } from "../../support/rig.ts";
 
@@ -44,16 +44,6 @@ const ok =
   (...values: unknown[]): (() => Response) =>
   () =>
     Response.json({ results: values.map((value) => ({ status: 200, value })) });
-
-test("500 calls at once are 5 requests, and each caller has its own result", async () => {
-  const { fetch, sent } = wire(batchEndpoint(async (ns: number[]) => ns.map((n) => 2 * n)));
-  const double = batchClient<number, number>(url, { fetch });
-  assert.deepEqual(
-    await Promise.all(numbers(500).map(double)),
-    numbers(500).map((n) => 2 * n), // prettier-ignore
-  );
-  assert.deepEqual(sent.map(({ body }) => body.items.length), [100, 100, 100, 100, 100]); // prettier-ignore
-});
 
 test("many, settle and map go the same way", async () => {
   const { fetch } = wire(itemEndpoint(async (n: number) => (n === 3 ? new Error("three") : 2 * n)));
@@ -218,19 +208,6 @@ test("an item's own retry_after_ms is that caller's: its batch-mates have their 
   assert.equal(three.value, "later");
 });
 
-test("back-pressure of an endpoint reaches the client: every call is answered, and the pause is the endpoint's", async () => {
-  const endpoint = itemEndpoint(() => new Promise<number>(() => {}), { concurrency: 1, maxQueueSize: 3 });
-  const { fetch } = wire(endpoint);
-  const call = batchClient<number, number>(url, { fetch, timeoutMs: 200 });
-  const outcomes = await Promise.allSettled(numbers(10).map((n) => call(n)));
-  const codes = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason.code);
-  // All within one reply: the endpoint answers when the deadline of those that wait has come.
-  assert.ok(
-    codes.every((code) => code === "TIMEOUT" || code === "QUEUE_FULL"),
-    codes.join(),
-  );
-});
-
 test("when every caller has gone, the request is aborted", async () => {
   let aborted = 0;
   const send = (_: any, { signal }: any): Promise<Response> =>
@@ -276,17 +253,6 @@ for (const [name, reply, status, code, message] of broken)
       return true;
     });
   });
-
-test("too few results reject every caller with both counts; no caller gets a neighbour's", async () => {
-  const { fetch } = scripted(ok("a"));
-  const call = batchClient<number, string>(url, { fetch });
-  const outcomes = await Promise.allSettled([call(1), call(2)]);
-  for (const outcome of outcomes) {
-    const { reason } = outcome as PromiseRejectedResult;
-    assert.ok(reason instanceof BatcherError);
-    assert.deepEqual(reason.details, { expected: 2, received: 1 });
-  }
-});
 
 test("a wrong option is refused at construction, with what it got", () => {
   assert.throws(() => batchClient("/batch"), /Invalid URL/);

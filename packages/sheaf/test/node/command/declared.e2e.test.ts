@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { getPriority } from "node:os";
 import { describe, test } from "node:test";
-import { createBatcher } from "../../../dist/index.js";
 import { workerCommand } from "../../../dist/node/index.js";
+import { openBatcher } from "../probe.js";
 import { double, isAlive, pathOf, setUp, skipWithoutPython, until, type Item } from "./setup.js";
 
 const quiet = { log: (): void => undefined };
@@ -24,7 +24,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       args: [pathOf("arrays.py")],
       ...quiet,
     });
-    const call = createBatcher(executor, { maxBatchSize: 3 });
+    const call = openBatcher(executor, { maxBatchSize: 3 });
     await call.ready();
     const tensor = { kind: "tensor" as const, dtype: "float32" as const, shape: [2, 2] };
     const flags = { name: "flags", kind: "tensor" as const, dtype: "bool" as const, shape: [3] };
@@ -55,13 +55,12 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     assert.equal(good!.status, "fulfilled");
     assert.match((wrong as PromiseRejectedResult).reason.message, /a result has 1 numbers, float32\[2,2\] has 4/);
     assert.deepEqual(three[0], item(1, "a"), "the caller's own array is not changed");
-    await call.close();
   });
 
   test("rows are the caller's own memory, or views with resultRows", async () => {
     const code = `serve(lambda rows: rows, inputs="float32[2]", outputs="float32[2]")`;
     for (const resultRows of ["own", "view"] as const) {
-      const call = createBatcher(workerCommand<number[], Float32Array>({ ...inline(code), resultRows }), {
+      const call = openBatcher(workerCommand<number[], Float32Array>({ ...inline(code), resultRows }), {
         maxBatchSize: 2,
       });
       const [a, b] = await call.many([
@@ -70,28 +69,25 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       ]);
       assert.deepEqual([...a!, ...b!], [1, 2, 3, 4]);
       assert.equal(a!.buffer === b!.buffer, resultRows === "view");
-      await call.close();
     }
   });
 
   test("int64 goes in and out as BigInt", async () => {
     const code = `serve(lambda rows: rows, inputs="int64[1]", outputs="int64[1]")`;
-    const call = createBatcher(workerCommand<BigInt64Array, BigInt64Array>(inline(code)));
+    const call = openBatcher(workerCommand<BigInt64Array, BigInt64Array>(inline(code)));
     assert.deepEqual(await call(BigInt64Array.of(2n ** 62n)), BigInt64Array.of(2n ** 62n));
-    await call.close();
   });
 
   test('outputs="embedding" learns its length from the sample, and the sample may be a list of items', async () => {
     const code = `serve(lambda texts: [[len(t), 1.0] for t in texts], inputs="text", outputs="embedding", sample=["a", "bc"])`;
     const executor = workerCommand<string, Float32Array>(inline(code));
-    const call = createBatcher(executor);
+    const call = openBatcher(executor);
     assert.deepEqual(await call("four"), Float32Array.of(4, 1));
     const { outputs, embedding, sample } = executor.declaration!;
     assert.deepEqual(
       [outputs, embedding, sample],
       [[{ kind: "tensor", dtype: "float32", shape: [2] }], true, ["a", "bc"]],
     );
-    await call.close();
   });
 
   for (const [code, message] of [
@@ -146,9 +142,8 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
 
   test("run and load may take fewer parameters, and results may come from a generator", async () => {
     const code = `def run(items):\n  for item in items: yield item + 1\nserve(run, load=lambda: None)`;
-    const call = createBatcher(workerCommand<number, number>(inline(code)));
+    const call = openBatcher(workerCommand<number, number>(inline(code)));
     assert.deepEqual(await call.many([1, 2]), [2, 3]);
-    await call.close();
   });
 
   test("data reaches load; the environment is that of this process, with what `env` sets and takes away", async () => {
@@ -165,11 +160,10 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
   });
 
   test("instances are processes of their own, at a lower priority", async () => {
-    const { executor, call } = await setUp({ instances: 2, niceness: 3 });
+    const { executor } = await setUp({ instances: 2, niceness: 3 });
     const pids = executor.instances().map(({ pid }) => pid!);
     assert.equal(new Set(pids).size, 2);
     for (const pid of pids) assert.equal(getPriority(pid), Math.min(19, getPriority() + 3));
-    await call.close();
   });
 
   test("on Windows it says where it runs", () => {
@@ -194,7 +188,6 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       () => executor.instances().filter(({ role, state }) => role === "serving" && state === "ready").length === 3,
     );
     assert.deepEqual(new Set(await call.many(asked)), new Set(["0", "1", "2"]));
-    await call.close();
   });
 
   test("an instance is recycled after so many batches, and no call fails meanwhile", async () => {
@@ -204,7 +197,6 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     while ((await call({ do: "pid" })) === first!.pid) assert.equal(await call(double(++n)), 2 * n);
     assert.ok(n > 0);
     assert.equal(executor.restarts, 0);
-    await call.close();
   });
 
   test("a worker whose parent is killed ends too, whatever it runs", async () => {

@@ -45,7 +45,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     await assert.rejects(call({ do: "raise-unprintable" }), { name: "Unprintable", message });
     assert.equal(await call(double(1)), 2);
     assert.equal(executor.restarts, 0);
-    await call.close();
   });
 
   test("results over 256 MiB fail their batch with both sizes, and the process goes on", async () => {
@@ -53,7 +52,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     await assert.rejects(call({ do: "large", bytes: 2 ** 28 }), /take 2684354\d\d bytes .*268435456 .* are the most/);
     assert.equal(await call(double(1)), 2);
     assert.equal(executor.restarts, 0);
-    await call.close();
   });
 
   test("an exception that is raised fails its item and no other, and the process goes on", async () => {
@@ -68,7 +66,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       [2, 4].map((value) => ({ status: "fulfilled", value })),
     );
     assert.equal(executor.instances()[0]!.pid, before!.pid);
-    await call.close();
   });
 
   test("a result too many or too few is RESULT_COUNT for the batch, with both counts", async () => {
@@ -79,7 +76,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       assert.deepEqual([code, details], ["RESULT_COUNT", { expected: 3, received: 2 }]);
     }
     assert.equal(await call(double(2)), 4);
-    await call.close();
   });
 
   test("a result that JSON cannot hold fails its item: NaN, or an object", async () => {
@@ -113,7 +109,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       for (const outcome of [hoard, natively])
         assert.equal((outcome as PromiseRejectedResult).reason.name, "MemoryError");
       assert.deepEqual(after, { status: "fulfilled", value: 4 });
-      await call.close();
     },
   );
 
@@ -124,7 +119,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     assert.equal(await call(double(2)), 4);
     assert.ok(!isAlive(before!.pid!));
     assert.equal(executor.restarts, 1);
-    await call.close();
   });
 
   test("what a run prints is in the log, by descriptor too, and disturbs no result", async () => {
@@ -182,7 +176,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     process.kill(executor.instances()[0]!.pid!, "SIGTERM");
     assert.equal(await call(double(3)), 6);
     assert.equal(executor.restarts, 0);
-    await call.close();
   });
 
   test("items of 10 MB arrive whole", async () => {
@@ -195,7 +188,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       ]),
       [5_000_000, 5_000_001],
     );
-    await call.close();
   });
 
   test("SIGTERM to the worker under load ends nothing: its parent decides", async () => {
@@ -207,7 +199,6 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       Array.from({ length: 200 }, (_, n) => 2 * n),
     );
     assert.equal(executor.restarts, 0);
-    await call.close();
   });
 
   test("a running batch without callers sees it; a prefetched one is skipped", async () => {

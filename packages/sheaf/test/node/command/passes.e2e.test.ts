@@ -77,7 +77,6 @@ describe("passes of a Python worker", { skip: skipWithoutPython, timeout: 120_00
         assert.ok(Math.abs(expected[i]! - here) < 1e-9 * here, `seed ${seed}: ${expected[i]} and ${here} ms`);
       });
     }
-    await call.close();
   });
 
   test("texts of like length share a pass, results keep the order, and a wrong count fails the batch", async () => {
@@ -89,7 +88,6 @@ describe("passes of a Python worker", { skip: skipWithoutPython, timeout: 120_00
     );
     assert.equal(await call("passes"), "ad|b|c");
     await assert.rejects(call("x"), /a pass returned 0 results for 1 items/);
-    await call.close();
   });
 
   test("callers have their results at the end of their pass, and no pass begins once all have left", async () => {
@@ -103,6 +101,5 @@ describe("passes of a Python worker", { skip: skipWithoutPython, timeout: 120_00
     for (const { status } of await outcomes) assert.equal(status, "rejected");
     // Whether the second pass had begun by then is chance.
     assert.match(await call("passes"), /^a(\|e)?$/);
-    await call.close();
   });
 });

@@ -4,9 +4,8 @@ import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { createBatcher } from "../../../dist/index.js";
 import { workerCommand, type CommandExecutor } from "../../../dist/node/index.js";
-import { impatient } from "../probe.js";
+import { impatient, openBatcher } from "../probe.js";
 import { isAlive, pathOf, skipWithoutPython, until } from "./setup.js";
 
 function open(...args: string[]): CommandExecutor<unknown, unknown> {
@@ -50,11 +49,10 @@ describe(
     ] as const) {
       test(`${how}: its batch gets WORKER_CRASHED with the reason, and the process is replaced`, async () => {
         const executor = open(how);
-        const call = createBatcher(executor, { maxBatchSize: 1 });
+        const call = openBatcher(executor, { maxBatchSize: 1 });
         await assert.rejects(call("item"), { code: "WORKER_CRASHED", message: why });
         await executor.ready();
         await until(() => executor.restarts === 1);
-        await call.close();
       });
     }
 
@@ -67,10 +65,9 @@ describe(
     ] as const) {
       test(`${how}: its batch gets an error, and the process goes on`, async () => {
         const executor = open(how);
-        const call = createBatcher(executor, { maxBatchSize: 1 });
+        const call = openBatcher(executor, { maxBatchSize: 1 });
         await assert.rejects(call("item"), why);
         assert.equal(executor.restarts, 0);
-        await call.close();
       });
     }
 
@@ -83,19 +80,17 @@ describe(
     ] as const) {
       test(`${how}: the items without an answer get WORKER_CRASHED with the reason`, async () => {
         const executor = open(how);
-        const call = createBatcher(executor, { maxBatchSize: 2, onBatchError: "fail" });
+        const call = openBatcher(executor, { maxBatchSize: 2, onBatchError: "fail" });
         const outcomes = await call.settle(["a", "b"]);
         const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
         assert.equal(errors.length, how === "answer-twice" ? 1 : 2);
         for (const error of errors) assert.match(error.message, why);
-        await call.close();
       });
     }
 
     test("an answer before the end of the run, and the result of the other item", async () => {
-      const call = createBatcher(open("answer"), { maxBatchSize: 2 });
+      const call = openBatcher(open("answer"), { maxBatchSize: 2 });
       assert.deepEqual(await call.many(["a", "b"]), ["now", "ok"]);
-      await call.close();
     });
 
     test("a second ready ends it", async () => {
@@ -110,7 +105,7 @@ describe(
     test("a worker that is started again and declares something else is refused", async () => {
       const file = join(tmpdir(), `sheaf-declared-${process.pid}`);
       const executor = open("other-each-time", file);
-      const call = createBatcher(executor, { maxBatchSize: 1 });
+      const call = openBatcher(executor, { maxBatchSize: 1 });
       const reasons: string[] = [];
       executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
       await call.ready();

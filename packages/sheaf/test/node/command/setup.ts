@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { createBatcher, type Batcher, type BatcherOptions } from "../../../dist/index.js";
+import type { Batcher, BatcherOptions } from "../../../dist/index.js";
 import { workerCommand, type CommandExecutor, type CommandOptions } from "../../../dist/node/index.js";
+import { openBatcher } from "../probe.js";
 import type { WorkerLogLine } from "../../../dist/internal/node.js";
 
 export { skipWithoutPython } from "../../../../../test/support/python.mjs";
@@ -30,7 +31,7 @@ export async function setUp(
     niceness: 0,
     ...options,
   });
-  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
+  const call = openBatcher(executor, { maxBatchSize: 32, ...batching });
   await call.ready();
   return { executor, call, lines };
 }
