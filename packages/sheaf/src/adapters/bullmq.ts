@@ -6,6 +6,7 @@ import {
   type Priority,
   type Result,
 } from "../index.ts";
+import { defined } from "./shared/defined.ts";
 
 /** The part of a BullMQ worker that is used. */
 export interface WorkerLike {
@@ -63,23 +64,16 @@ export function batchProcessor<Job extends object, Out>(
   run: (jobs: Job[], context: BatchContext) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>,
   options: BatchProcessorOptions<Job, Out> = {},
 ): BatchProcessor<Job, Result<Out>> {
-  const maxBatchSize = options.maxBatchSize ?? processorDefaults.maxBatchSize;
-  const batches = options.concurrency ?? processorDefaults.concurrency;
-  const concurrency = (batches + 1) * maxBatchSize;
+  // The queue delivers at least once anyway, so jobs must be safe to run again; the worker's concurrency is the bound, and a job
+  // must not fail because it was fetched too early.
+  const settings = { ...processorDefaults, ...defined(options) };
+  const concurrency = (settings.concurrency + 1) * settings.maxBatchSize;
   if (!Number.isFinite(concurrency)) {
     throw new RangeError(
       "maxBatchSize and concurrency must be finite, because the worker's concurrency follows from them",
     );
   }
-  const batcher = createBatcher<Job, Out>(run, {
-    ...options,
-    maxBatchSize,
-    concurrency: batches,
-    // The queue delivers at least once anyway, so jobs must be safe to run again.
-    onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
-    // The worker's concurrency is the bound; a job must not fail because it was fetched too early.
-    onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
-  });
+  const batcher = createBatcher<Job, Out>(run, settings);
   let priority: Priority = "interactive";
   return {
     // A job that stalled may have killed its worker, so it runs alone.

@@ -82,12 +82,29 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   join(wake: () => void): RateLimitSeat {
-    return new Seat(this, this.#sharers.join(wake));
-  }
-
-  leave(sharer: Sharer): void {
-    this.#sharers.leave(sharer);
-    if (this.#sharers.size === 0) this.#processShare?.leave();
+    const sharer = this.#sharers.join(wake);
+    const [maxWeight, resumesAtMs] = [() => this.maxWeight, () => this.resumesAtMs];
+    return {
+      get maxWeight() {
+        return maxWeight();
+      },
+      get resumesAtMs() {
+        return resumesAtMs();
+      },
+      room: (nowMs, isBulk) => this.room(nowMs, isBulk),
+      fill: (nowMs) => this.fill(nowMs),
+      readyAtMs: (nowMs, items, weight, isBulk) => this.#turnAtMs(sharer, nowMs, items, weight, isBulk),
+      isBulkDue: (nowMs, items, weight) => this.isBulkDue(nowMs, items, weight),
+      spend: (nowMs, items, weight, bulkRate) => this.#spend(sharer, nowMs, items, weight, bulkRate),
+      correct: (nowMs, weight) => this.correct(nowMs, weight),
+      pause: (nowMs, durationMs) => this.pause(nowMs, durationMs),
+      pausedMsSince: (atMs) => this.pausedMsSince(atMs),
+      stats: (nowMs) => this.stats(nowMs),
+      leave: () => {
+        this.#sharers.leave(sharer);
+        if (this.#sharers.size === 0) this.#processShare?.leave();
+      },
+    };
   }
 
   get maxWeight(): number {
@@ -119,7 +136,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     return { items: fillOf("items"), weight: fillOf("weight") };
   }
 
-  readyAtMs(sharer: Sharer, nowMs: number, items: number, weight: number, isBulk: boolean): number {
+  #turnAtMs(sharer: Sharer, nowMs: number, items: number, weight: number, isBulk: boolean): number {
     this.#processShare?.touch(nowMs);
     const yields = isBulk && !this.isBulkDue(nowMs, items, weight);
     const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs, yields), isBulk);
@@ -171,7 +188,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.#budgets[kind].flow(this.#paceOf(kind, nowMs));
   }
 
-  spend(sharer: Sharer, nowMs: number, items: number, weight: number, bulkRate: number): void {
+  #spend(sharer: Sharer, nowMs: number, items: number, weight: number, bulkRate: number): void {
     this.#sharers.went(sharer, weight);
     this.#given.spend(nowMs, items, weight, bulkRate);
     const all = { runs: 1, items, weight };
@@ -331,63 +348,5 @@ export class LearnedRateLimit implements SharedRateLimit {
       burst: Math.max(this.#given.burst(nowMs), ...bursts),
       isActive: live.isWaiting || bulk.isWaiting || this.#sent.size > 0,
     };
-  }
-}
-
-class Seat implements RateLimitSeat {
-  readonly #limit: LearnedRateLimit;
-  readonly #sharer: Sharer;
-
-  constructor(limit: LearnedRateLimit, sharer: Sharer) {
-    this.#limit = limit;
-    this.#sharer = sharer;
-  }
-
-  get maxWeight(): number {
-    return this.#limit.maxWeight;
-  }
-
-  room(nowMs: number, isBulk: boolean): Pick<Amounts, "items" | "weight"> {
-    return this.#limit.room(nowMs, isBulk);
-  }
-
-  fill(nowMs: number): Pick<Amounts, "items" | "weight"> {
-    return this.#limit.fill(nowMs);
-  }
-
-  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number {
-    return this.#limit.readyAtMs(this.#sharer, nowMs, items, weight, isBulk);
-  }
-
-  isBulkDue(nowMs: number, items: number, weight: number): boolean {
-    return this.#limit.isBulkDue(nowMs, items, weight);
-  }
-
-  spend(nowMs: number, items: number, weight: number, bulkRate: number): void {
-    this.#limit.spend(this.#sharer, nowMs, items, weight, bulkRate);
-  }
-
-  correct(nowMs: number, weight: number): void {
-    this.#limit.correct(nowMs, weight);
-  }
-
-  pause(nowMs: number, durationMs: number): void {
-    this.#limit.pause(nowMs, durationMs);
-  }
-
-  get resumesAtMs(): number {
-    return this.#limit.resumesAtMs;
-  }
-
-  pausedMsSince(atMs: number): number {
-    return this.#limit.pausedMsSince(atMs);
-  }
-
-  leave(): void {
-    this.#limit.leave(this.#sharer);
-  }
-
-  stats(nowMs: number): RateLimitStats {
-    return this.#limit.stats(nowMs);
   }
 }

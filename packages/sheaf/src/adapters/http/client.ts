@@ -12,6 +12,7 @@ import {
   type Result,
 } from "../../index.ts";
 import { withRetries } from "../api-client/retries.ts";
+import { defined } from "../shared/defined.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";
@@ -131,35 +132,25 @@ export function batchClient<In, Out>(
   options: BatchClientOptions<In, Out> = {},
 ): Batcher<In, Result<Out>> {
   checkOptions(options, clientChecks);
-  const {
-    fetch: send,
-    headers,
-    maxBodyBytes,
-    maxReplyBytes,
-    parse,
-    maxRetries,
-    retryBudget,
-    ...batcherOptions
-  } = options;
-  const { groupKey, fairKey, orderKey, dedupeKey, ...rest } = batcherOptions;
+  const settings = { ...clientDefaults, ...defined(options) };
+  const { fetch: send, headers, maxBodyBytes, maxReplyBytes, parse, maxRetries, retryBudget, ...own } = settings;
+  const { groupKey, fairKey, orderKey, dedupeKey, ...rest } = own;
   const target = new URL(url).href;
-  const maxBytes = maxBodyBytes ?? clientDefaults.maxBodyBytes;
-  const maxReply = maxReplyBytes ?? clientDefaults.maxReplyBytes;
   const clock = options.clock ?? systemClock;
 
   const run = async (envelopes: readonly Envelope<In>[], { signal }: BatchContext): Promise<(Out | Error)[]> => {
     const nowMs = clock.now();
     const body = requestBody(envelopes.map((envelope) => wireItemOf(envelope, nowMs, dedupeKey === undefined)));
-    const own = typeof headers === "function" ? await headers() : headers;
+    const sent = typeof headers === "function" ? await headers() : headers;
     const request: RequestInit = {
       method: "POST",
-      headers: { ...own, "content-type": "application/json", accept: "application/json" },
+      headers: { ...sent, "content-type": "application/json", accept: "application/json" },
       body,
       signal,
       // Followed, it would take keys to another address, and a POST may arrive there as a GET.
       redirect: "manual",
     };
-    const { response, text } = await exchange(send ?? fetch, target, request, maxReply);
+    const { response, text } = await exchange(send ?? fetch, target, request, maxReplyBytes);
     if (response.status !== 200) throw errorOfReply(response, text);
     return resultsOf<Out>(text, parse);
   };
@@ -168,17 +159,11 @@ export function batchClient<In, Out>(
     <Key>(key: ((item: In) => Key) | undefined) =>
     (envelope: Envelope<In>): Key =>
       key!(envelope.item);
-  const retries = {
-    maxRetries: maxRetries ?? clientDefaults.maxRetries,
-    after: "refused",
-    budget: retryBudget,
-  } as const;
-  const batcher = createBatcher<Envelope<In>, Out>(withRetries(run, { ...retries, clock }), {
+  const retries = { maxRetries, after: "refused", budget: retryBudget, clock } as const;
+  const batcher = createBatcher<Envelope<In>, Out>(withRetries(run, retries), {
     ...rest,
-    maxBatchSize: rest.maxBatchSize ?? clientDefaults.maxBatchSize,
-    runTimeoutMs: rest.runTimeoutMs ?? clientDefaults.runTimeoutMs,
-    maxBatchWeight: maxBytes - bytesAroundItems,
-    maxItemWeight: maxBytes - bytesAroundItems,
+    maxBatchWeight: maxBodyBytes - bytesAroundItems,
+    maxItemWeight: maxBodyBytes - bytesAroundItems,
     weigh: ({ json }) => utf8Bytes(json) + bytesAroundItem,
     groupKey: groupKey && keyed(groupKey),
     fairKey: fairKey && keyed(fairKey),

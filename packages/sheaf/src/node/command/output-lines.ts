@@ -48,11 +48,6 @@ export class OutputLines {
     return workerError({ type, message, traceback: this.#tail.slice(start).join("\n") });
   }
 
-  /** The last line, whatever it holds, for the worker's author. */
-  get lastLine(): string | undefined {
-    return this.#tail.at(-1);
-  }
-
   #line(line: string): void {
     for (let at = 0; at === 0 || at < line.length; at += longestLine) this.#onLine(line.slice(at, at + longestLine));
     if (line.trim() === "") return;
