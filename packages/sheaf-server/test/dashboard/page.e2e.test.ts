@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { after, test, type TestContext } from "node:test";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import Fastify from "fastify";
@@ -10,7 +10,8 @@ import { atEnd } from "../at-end.js";
 import { doubling, gated, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { batching, line, start } from "../server/batches/batching.js";
 import { view } from "./viewer.js";
-import { closeBrowser, live, numberIn, open, pixelsTooWide, skip, tile, violations } from "./browser.js";
+import { until } from "../asking.js";
+import { closeBrowser, live, numberIn, open as openPage, pixelsTooWide, skip, tile, violations } from "./browser.js";
 
 after(closeBrowser);
 
@@ -48,6 +49,13 @@ function load(server: Serving, callers: number): () => Promise<void> {
   };
 }
 
+/** Opens a page and waits until it is connected. */
+async function opened(...asked: Parameters<typeof openPage>): Promise<Page> {
+  const page = await openPage(...asked);
+  await live(page);
+  return page;
+}
+
 /** Answered in the last minute; a test is shorter. */
 const answered = async (page: Page): Promise<number> => {
   const figure = await tile(page, "Answered");
@@ -55,24 +63,13 @@ const answered = async (page: Page): Promise<number> => {
 };
 
 async function metric(server: Serving, series: string): Promise<number> {
-  const { text } = await server.get("/metrics");
-  return Number(
-    text
-      .split("\n")
-      .find((line) => line.startsWith(`${series} `))
-      ?.slice(series.length),
-  );
-}
-
-/** Looks again and again until it is so; the test's own time limit ends it. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50));
+  const lines = (await server.get("/metrics")).text.split("\n");
+  return Number(lines.find((line) => line.startsWith(`${series} `))?.slice(series.length));
 }
 
 test("the numbers move under load, and agree with /metrics when it has ended", { skip }, async (t) => {
   const server = await serving(t, [slowTexts(), doubling()]);
-  const page = await open(t, server.url);
-  await live(page);
+  const page = await opened(t, server.url);
   const stop = load(server, 12);
   await until(async () => (await answered(page)) > 50);
   const before = await answered(page);
@@ -94,43 +91,38 @@ test("the numbers move under load, and agree with /metrics when it has ended", {
   assert.equal(await page.locator("#verdict").innerText(), "Ready, and nothing to do");
 });
 
-test(
-  "the playground shows a result, its latency and the batch it rode in; 200 ride in few batches",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [slowTexts(), doubling()]);
-    const page = await open(t, server.url, {}, /status of 422/);
-    await live(page);
-    const result = page.locator("#result");
-    await page.getByLabel("Input for texts").fill("ABC");
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await result.getByText("It ran alone.").waitFor();
-    assert.match(await result.locator(".figure").innerText(), /^[\d.]+ ms in the server$/);
-    assert.match(await result.locator("pre").innerText(), /3,\s+65/, "the length, and the code of A");
+test("the playground shows a result, its latency and its batch; 200 ride in few batches", { skip }, async (t) => {
+  const server = await serving(t, [slowTexts(), doubling()]);
+  const page = await opened(t, server.url, {}, /status of 422/);
+  const result = page.locator("#result");
+  await page.getByLabel("Input for texts").fill("ABC");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await result.getByText("It ran alone.").waitFor();
+  assert.match(await result.locator(".figure").innerText(), /^[\d.]+ ms in the server$/);
+  assert.match(await result.locator("pre").innerText(), /3,\s+65/, "the length, and the code of A");
 
-    await page.getByRole("button", { name: "Send 200" }).click();
-    await result.getByText("200 answers").waitFor();
-    const largest = numberIn(/The largest run held (.*),/.exec(await result.innerText())![1]!);
-    assert.ok(largest > 1, `${largest} of 32 in the largest run`);
-    const text = (await server.get("/metrics")).text;
-    assert.match(text, /sheaf_items_total\{batcher="texts",outcome="ok"\} 201/);
+  await page.getByRole("button", { name: "Send 200" }).click();
+  await result.getByText("200 answers").waitFor();
+  const largest = numberIn(/The largest run held (.*),/.exec(await result.innerText())![1]!);
+  assert.ok(largest > 1, `${largest} of 32 in the largest run`);
+  const text = (await server.get("/metrics")).text;
+  assert.match(text, /sheaf_items_total\{batcher="texts",outcome="ok"\} 201/);
 
-    await page.getByRole("radio", { name: "double" }).check();
-    const floats = page.getByLabel("Input for double");
-    assert.equal((await floats.inputValue()).split(",").length, 3, "as many numbers as the model takes");
-    await floats.fill("[1, 2.5, -3]");
-    await floats.press("Control+Enter");
-    await result.getByText("It ran alone.").waitFor();
-    assert.deepEqual(JSON.parse(await result.locator("pre").innerText()), [2, 5, -6]);
+  await page.getByRole("radio", { name: "double" }).check();
+  const floats = page.getByLabel("Input for double");
+  assert.equal((await floats.inputValue()).split(",").length, 3, "as many numbers as the model takes");
+  await floats.fill("[1, 2.5, -3]");
+  await floats.press("Control+Enter");
+  await result.getByText("It ran alone.").waitFor();
+  assert.deepEqual(JSON.parse(await result.locator("pre").innerText()), [2, 5, -6]);
 
-    await floats.fill("1, two, 3");
-    await floats.press("Control+Enter");
-    await result.getByText("“two” is not a number").waitFor();
-    await floats.fill("1, 2");
-    await floats.press("Control+Enter");
-    await result.getByText("INVALID_INPUT").waitFor();
-  },
-);
+  await floats.fill("1, two, 3");
+  await floats.press("Control+Enter");
+  await result.getByText("“two” is not a number").waitFor();
+  await floats.fill("1, 2");
+  await floats.press("Control+Enter");
+  await result.getByText("INVALID_INPUT").waitFor();
+});
 
 test("the playground begins with the sample of a model that gives one", { skip }, async (t) => {
   const [json, text] = [{ kind: "json" }, { kind: "text" }] as const;
@@ -142,45 +134,39 @@ test("the playground begins with the sample of a model that gives one", { skip }
     run: (items: unknown[]) => items,
   });
   const server = await serving(t, [echo("records", json, { a: [1, null] }), echo("words", text, "hello")]);
-  const page = await open(t, server.url);
-  await live(page);
+  const page = await opened(t, server.url);
   assert.equal(await page.getByLabel("Input for records").inputValue(), '{"a":[1,null]}');
   await page.getByRole("radio", { name: "words" }).check();
   assert.equal(await page.getByLabel("Input for words").inputValue(), "hello");
 });
 
-test(
-  "a fresh server says nothing of what batches gain until its runs support it, whatever is pressed",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [slowTexts(), doubling()]);
-    const page = await open(t, server.url);
-    await live(page);
-    assert.deepEqual(
-      await page.locator("#tiles .figure").allInnerTexts(),
-      ["–", "–", "–", "0"],
-      "an empty tile shows no figure",
-    );
-    assert.deepEqual(await page.locator("#tiles .detail").allInnerTexts(), []);
-    for (const button of ["Send", "Send 200", "Send 200"]) {
-      await page.getByRole("button", { name: button, exact: true }).click();
-      await page.locator("#result .figure").waitFor();
-      const before = await page.locator("#tiles").innerText();
-      await until(async () => (await page.locator("#tiles").innerText()) !== before);
-      // What the page says is what stats() says, and with its range.
-      const { verdict } = await statsOf(server.url);
-      const said = await page.locator(".verdict, .tiles, #result").allInnerTexts();
-      if (verdict.verdict === "measuring") {
-        if (button === "Send 200") assert.match(said.join(), /The gain is being measured/);
-        assert.doesNotMatch(said.join(), /×|one by one|gains /);
-      } else assert.match(said.join(), /Batching gains [\d.]+× \([\d.]+–[\d.]+\)/);
-    }
-    await page
-      .locator("#result")
-      .getByText(/the last 2 took .* to /)
-      .waitFor();
-  },
-);
+test("a fresh server says nothing of what batches gain until its runs support it", { skip }, async (t) => {
+  const server = await serving(t, [slowTexts(), doubling()]);
+  const page = await opened(t, server.url);
+  assert.deepEqual(
+    await page.locator("#tiles .figure").allInnerTexts(),
+    ["–", "–", "–", "0"],
+    "an empty tile shows no figure",
+  );
+  assert.deepEqual(await page.locator("#tiles .detail").allInnerTexts(), []);
+  for (const button of ["Send", "Send 200", "Send 200"]) {
+    await page.getByRole("button", { name: button, exact: true }).click();
+    await page.locator("#result .figure").waitFor();
+    const before = await page.locator("#tiles").innerText();
+    await until(async () => (await page.locator("#tiles").innerText()) !== before);
+    // What the page says is what stats() says, and with its range.
+    const { verdict } = await statsOf(server.url);
+    const said = await page.locator(".verdict, .tiles, #result").allInnerTexts();
+    if (verdict.verdict === "measuring") {
+      if (button === "Send 200") assert.match(said.join(), /The gain is being measured/);
+      assert.doesNotMatch(said.join(), /×|one by one|gains /);
+    } else assert.match(said.join(), /Batching gains [\d.]+× \([\d.]+–[\d.]+\)/);
+  }
+  await page
+    .locator("#result")
+    .getByText(/the last 2 took .* to /)
+    .waitFor();
+});
 
 /** What the page knows of the first batcher, as of the last tick. */
 async function statsOf(url: string): Promise<any> {
@@ -190,22 +176,17 @@ async function statsOf(url: string): Promise<any> {
   return last.batchers[0].stats;
 }
 
-test(
-  "a single answer is drawn: a point in the latency chart, a bar in the strip and its colour",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [slowTexts()]);
-    const page = await open(t, server.url, {}, /willReadFrequently/);
-    await live(page);
-    assert.equal(await pixelsDrawn(page, "#latency"), 0);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await until(async () => (await page.locator("#recent i").count()) === 1);
-    await until(async () => (await pixelsDrawn(page, "#latency")) > 10);
-    assert.equal(await page.locator("#recent-what").innerText(), "Last run; the top is 32 items");
-    assert.equal(await page.locator("#recent-legend").innerText(), "Slot free");
-    assert.equal(await page.locator("#recent i").getAttribute("title"), "1 item: Slot free");
-  },
-);
+test("a single answer is drawn: a point in the latency chart, a bar and its colour", { skip }, async (t) => {
+  const server = await serving(t, [slowTexts()]);
+  const page = await opened(t, server.url, {}, /willReadFrequently/);
+  assert.equal(await pixelsDrawn(page, "#latency"), 0);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await until(async () => (await page.locator("#recent i").count()) === 1);
+  await until(async () => (await pixelsDrawn(page, "#latency")) > 10);
+  assert.equal(await page.locator("#recent-what").innerText(), "Last run; the top is 32 items");
+  assert.equal(await page.locator("#recent-legend").innerText(), "Slot free");
+  assert.equal(await page.locator("#recent i").getAttribute("title"), "1 item: Slot free");
+});
 
 /** Pixels of a chart in the colour of its median; axes and grid are grey. */
 const pixelsDrawn = (page: Page, chart: string): Promise<number> =>
@@ -227,8 +208,7 @@ test("policy and limits in force are listed, and the links lead somewhere", { sk
   const warning = "Its results depend on their batch-mates.";
   const small = { ...doubling(), maxBatchSize: 4, warning };
   const server = await serving(t, [small], { schedulerStrategy: "fifo", maxWaitMs: 20, queueMaxSize: 1500 });
-  const page = await open(t, server.url);
-  await live(page);
+  const page = await opened(t, server.url);
   const limits = (await page.locator("#limits").innerText()).replaceAll("\n", " ");
   for (const limit of ["Policy fifo", "Batch size at most 4", "at most 20 ms", "Queue at most 1,500 items"])
     assert.ok(limits.includes(limit), limits);
@@ -246,89 +226,75 @@ test("policy and limits in force are listed, and the links lead somewhere", { sk
   assert.deepEqual(open_.map(({ href }: any) => href), ["docs"], "a browser sends no key with a link"); // prettier-ignore
 });
 
-test(
-  "the page says from the start what batching gains, and the method behind “Why”; bursts stay listed and marked",
-  { skip },
-  async (t) => {
-    // Its executor tells the runs of a warm-up, and they do not depend on this machine: 32 items in one run gain 10 times.
-    const { run, ...described } = slowTexts();
-    const warmUp = Array.from({ length: 20 }, (_, i) =>
-      i % 2 === 0 ? { size: 1, runMs: 5 } : { size: 32, runMs: 16 },
-    );
-    const executor = {
-      slots: 1,
-      ready: async () => warmUp,
-      run: run as (texts: never[]) => Promise<unknown[]>,
-      close: async () => {},
-    };
-    const model: ModelDefinition = { ...described, run: executor };
-    const server = await serving(t, [model]);
-    await server.ready();
-    const page = await open(t, server.url);
-    await live(page);
-    await page.locator("#verdict-why").getByText("at the start, runs of 32 gained 10×").waitFor();
-    const many = page.getByRole("button", { name: "Send 200" });
-    for (const earlier of [0, 1, 2]) {
-      await many.click();
-      await page.locator("#result").getByText("for 200 answers").waitFor();
-      await until(async () => (await page.locator("#presses li").count()) === earlier);
-      await page.locator("#send-many:enabled").waitFor();
-    }
-    await page
-      .locator("#verdict")
-      .getByText(/items share a run$/)
-      .waitFor();
-    assert.equal(await page.locator("#verdict-method").isVisible(), false);
-    await page.locator("summary").click();
-    assert.match(await page.locator("#verdict-method").innerText(), /^Measured /);
-    assert.match(await page.locator("#presses li").first().innerText(), /: [\d.]+ m?s, runs of up to 32\.$/);
-    // A second without a run leaves no figure in a legend, and no dash that stands for one.
-    await page.locator('#latency[aria-label="No run in the last second"]').waitFor();
-    for (const legend of await page.locator(".legend").allInnerTexts()) assert.doesNotMatch(legend, /–/);
-    // As many figures as fill their rows, all of the last minute.
-    assert.deepEqual(await page.locator(".tile dt").allInnerTexts(), ["Answered", "Latency p99", "Items in a run", "Not answered"]); // prettier-ignore
-    assert.deepEqual(await violations(page), []);
-  },
-);
+test("the page says from the start what batching gains, and how it knows; bursts stay listed", { skip }, async (t) => {
+  // Its executor tells the runs of a warm-up, and they do not depend on this machine: 32 items in one run gain 10 times.
+  const { run, ...described } = slowTexts();
+  const warmUp = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? { size: 1, runMs: 5 } : { size: 32, runMs: 16 }));
+  const executor = {
+    slots: 1,
+    ready: async () => warmUp,
+    run: run as (texts: never[]) => Promise<unknown[]>,
+    close: async () => {},
+  };
+  const model: ModelDefinition = { ...described, run: executor };
+  const server = await serving(t, [model]);
+  await server.ready();
+  const page = await opened(t, server.url);
+  await page.locator("#verdict-why").getByText("at the start, runs of 32 gained 10×").waitFor();
+  const many = page.getByRole("button", { name: "Send 200" });
+  for (const earlier of [0, 1, 2]) {
+    await many.click();
+    await page.locator("#result").getByText("for 200 answers").waitFor();
+    await until(async () => (await page.locator("#presses li").count()) === earlier);
+    await page.locator("#send-many:enabled").waitFor();
+  }
+  await page
+    .locator("#verdict")
+    .getByText(/items share a run$/)
+    .waitFor();
+  assert.equal(await page.locator("#verdict-method").isVisible(), false);
+  await page.locator("summary").click();
+  assert.match(await page.locator("#verdict-method").innerText(), /^Measured /);
+  assert.match(await page.locator("#presses li").first().innerText(), /: [\d.]+ m?s, runs of up to 32\.$/);
+  // A second without a run leaves no figure in a legend, and no dash that stands for one.
+  await page.locator('#latency[aria-label="No run in the last second"]').waitFor();
+  for (const legend of await page.locator(".legend").allInnerTexts()) assert.doesNotMatch(legend, /–/);
+  // As many figures as fill their rows, all of the last minute.
+  assert.deepEqual(await page.locator(".tile dt").allInnerTexts(), ["Answered", "Latency p99", "Items in a run", "Not answered"]); // prettier-ignore
+  assert.deepEqual(await violations(page), []);
+});
 
-test(
-  "tenants have a table, the busiest first and the sum of the others last; without them there is none",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [measuringTexts()], { tenantBy: "header", tenantItemsPerSecond: 5 });
-    await server.ready();
-    const ask = (tenant: string, items: number): Promise<unknown> =>
-      server.post("/infer", { inputs: Array.from({ length: items }, () => "text") }, { "x-tenant": tenant });
-    for (let i = 0; i < 22; i++) await ask(`small ${i}`, 1);
-    await ask("large", 500);
-    await ask("medium <b>", 3);
-    await ask("large", 464); // it has had more than its 5 a second
-    const page = await open(t, server.url);
-    await live(page);
-    await until(async () => (await page.locator(".tile", { hasText: "Not answered" }).innerText()).includes("464"));
-    assert.match(await page.locator(".tile", { hasText: "Not answered" }).innerText(), /464 over a tenant’s limit/);
-    const rows = page.locator("#tenants-rows tr");
-    await rows.nth(20).waitFor();
-    const texts = await Promise.all((await rows.all()).map((row) => row.locator("th, td").allTextContents()));
-    assert.equal(texts.length, 21);
-    assert.deepEqual(texts[0], ["large", "0", "500", "0", "0", "464"]);
-    assert.deepEqual(texts[1], ["medium <b>", "0", "3", "0", "0", "0"]);
-    // Of those who came when the twenty places were taken, and of the two who lost theirs.
-    assert.deepEqual(texts[20], ["(others)", "0", "4", "0", "0", "0"]);
-    assert.deepEqual(await violations(page), []);
+test("tenants have a table, the busiest first and the sum of the others last", { skip }, async (t) => {
+  const server = await serving(t, [measuringTexts()], { tenantBy: "header", tenantItemsPerSecond: 5 });
+  await server.ready();
+  const ask = (tenant: string, items: number): Promise<unknown> =>
+    server.post("/infer", { inputs: Array.from({ length: items }, () => "text") }, { "x-tenant": tenant });
+  for (let i = 0; i < 22; i++) await ask(`small ${i}`, 1);
+  await ask("large", 500);
+  await ask("medium <b>", 3);
+  await ask("large", 464); // it has had more than its 5 a second
+  const page = await opened(t, server.url);
+  await until(async () => (await page.locator(".tile", { hasText: "Not answered" }).innerText()).includes("464"));
+  assert.match(await page.locator(".tile", { hasText: "Not answered" }).innerText(), /464 over a tenant’s limit/);
+  const rows = page.locator("#tenants-rows tr");
+  await rows.nth(20).waitFor();
+  const texts = await Promise.all((await rows.all()).map((row) => row.locator("th, td").allTextContents()));
+  assert.equal(texts.length, 21);
+  assert.deepEqual(texts[0], ["large", "0", "500", "0", "0", "464"]);
+  assert.deepEqual(texts[1], ["medium <b>", "0", "3", "0", "0", "0"]);
+  // Of those who came when the twenty places were taken, and of the two who lost theirs.
+  assert.deepEqual(texts[20], ["(others)", "0", "4", "0", "0", "0"]);
+  assert.deepEqual(await violations(page), []);
 
-    const plain = await serving(t, [measuringTexts()]);
-    const other = await open(t, plain.url);
-    await live(other);
-    assert.equal(await other.locator("#tenants").isVisible(), false);
-  },
-);
+  const plain = await serving(t, [measuringTexts()]);
+  const other = await opened(t, plain.url);
+  assert.equal(await other.locator("#tenants").isVisible(), false);
+});
 
 test("live calls and bulk ones have a table where both come, and without bulk there is none", { skip }, async (t) => {
   const model = gated();
   const server = await serving(t, [model], { maxBatchSize: 2 });
-  const page = await open(t, server.url);
-  await live(page);
+  const page = await opened(t, server.url);
   const item = [1, 2, 3];
   const ask = (inputs: unknown[], headers = {}): Promise<unknown> => server.post("/infer", { inputs }, headers);
   const calls = [ask([item])];
@@ -359,7 +325,7 @@ test("background batches have a table with their progress, from which an operato
   const key = "secret";
   const server = await batching(t, { maxBatchSize: 4, apiKey: key }, [{ ...model, run } as never]);
   const openai = server.as(key);
-  const page = await open(t, server.url, {}, /401/);
+  const page = await openPage(t, server.url, {}, /401/);
   await page.locator("#key-input").fill(key);
   await page.locator("#key button").click();
   await live(page);
@@ -381,99 +347,82 @@ test("background batches have a table with their progress, from which an operato
 
 test("on a phone the playground comes before the figures", { skip }, async (t) => {
   const server = await serving(t, [slowTexts()]);
-  const page = await open(t, server.url, { width: 390, height: 844 });
-  await live(page);
+  const page = await opened(t, server.url, { width: 390, height: 844 });
   const top = async (selector: string): Promise<number> => (await page.locator(selector).boundingBox())!.y;
   assert.ok((await top("#playground")) < 844 / 2, "its top is in the upper half of the screen");
   assert.ok((await top("#playground")) < (await top("#tiles")));
 });
 
-test(
-  "with a cache the page shows the share of items that came from it, and the runs they saved",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [doubling()], { cacheMaxBytes: 1_000_000 });
-    for (let i = 0; i < 4; i++) await server.post("/infer", [1, 2, 3]);
-    const page = await open(t, server.url);
-    await live(page);
-    await until(async () => (await answered(page)) === 4);
-    assert.deepEqual(
-      [await tile(page, "From the cache"), await tile(page, "From the cache", "detail")],
-      ["75 %", "3 items, 3 runs saved"],
-    );
-    await page.locator("#limits").getByText("answered from the cache").waitFor();
-    await page.getByLabel("Input for double").fill("1, 2, 3");
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.locator("#result").getByText("It came from the cache.").waitFor();
-    assert.deepEqual(await violations(page), []);
-  },
-);
+test("with a cache the page shows the share of items from it, and the runs they saved", { skip }, async (t) => {
+  const server = await serving(t, [doubling()], { cacheMaxBytes: 1_000_000 });
+  for (let i = 0; i < 4; i++) await server.post("/infer", [1, 2, 3]);
+  const page = await opened(t, server.url);
+  await until(async () => (await answered(page)) === 4);
+  assert.deepEqual(
+    [await tile(page, "From the cache"), await tile(page, "From the cache", "detail")],
+    ["75 %", "3 items, 3 runs saved"],
+  );
+  await page.locator("#limits").getByText("answered from the cache").waitFor();
+  await page.getByLabel("Input for double").fill("1, 2, 3");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.locator("#result").getByText("It came from the cache.").waitFor();
+  assert.deepEqual(await violations(page), []);
+});
 
 test("a model that fails is shown: in the playground with its message, and above everything", { skip }, async (t) => {
   const failing = { ...doubling("failing"), run: () => Promise.reject(new Error("the weights are gone")) };
   const server = await serving(t, [failing]);
-  const page = await open(t, server.url, {}, /status of 500/);
-  await live(page);
+  const page = await opened(t, server.url, {}, /status of 500/);
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.locator("#result").getByText("the weights are gone").waitFor();
   await page.locator("#verdict").getByText("100 % of items failed in the last minute").waitFor();
   assert.equal(await tile(page, "Not answered"), "1");
 });
 
-test(
-  "with a key set the page asks for it, says when it is wrong, and keeps it for this tab only",
-  { skip },
-  async (t) => {
-    const server = await serving(t, [doubling()], { apiKey: "open sesame" });
-    const page = await open(t, server.url, {}, /status of 401/);
-    const key = page.getByLabel("API key");
-    await key.fill("wrong");
-    await key.press("Enter");
-    await page.getByText("The key is wrong.").waitFor();
-    await key.fill("open sesame");
-    await page.getByRole("button", { name: "Open" }).click();
-    await live(page);
-    await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.locator("#result").getByText("It ran alone.").waitFor();
-    await page.reload();
-    await live(page);
-    assert.equal(await page.evaluate("localStorage.length"), 0);
-    assert.equal(await page.evaluate("document.cookie"), "");
-    await page.getByRole("button", { name: "Forget key" }).click();
-    await key.waitFor();
-    const other = await open(t, server.url, {}, /status of 401/);
-    await other.getByLabel("API key").waitFor();
-  },
-);
+test("with a key set the page asks for it, and keeps it for this tab only", { skip }, async (t) => {
+  const server = await serving(t, [doubling()], { apiKey: "open sesame" });
+  const page = await openPage(t, server.url, {}, /status of 401/);
+  const key = page.getByLabel("API key");
+  await key.fill("wrong");
+  await key.press("Enter");
+  await page.getByText("The key is wrong.").waitFor();
+  await key.fill("open sesame");
+  await page.getByRole("button", { name: "Open" }).click();
+  await live(page);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.locator("#result").getByText("It ran alone.").waitFor();
+  await page.reload();
+  await live(page);
+  assert.equal(await page.evaluate("localStorage.length"), 0);
+  assert.equal(await page.evaluate("document.cookie"), "");
+  await page.getByRole("button", { name: "Forget key" }).click();
+  await key.waitFor();
+  const other = await openPage(t, server.url, {}, /status of 401/);
+  await other.getByLabel("API key").waitFor();
+});
 
-test(
-  "batchers of an app of your own: what they cost is shown, and without a playground there is none",
-  { skip },
-  async (t) => {
-    const lookUp = createBatcher((ids: number[]) => ids, { name: "look-ups", price: { perRun: 10, perItem: 1 } });
-    const app = Fastify({ forceCloseConnections: true });
-    atEnd(t, () => app.close());
-    await app.register(dashboardPlugin, {
-      prefix: "/batches",
-      title: "Shop",
-      batchers: [Object.assign(lookUp, { maxBatchSize: 32 })],
-    });
-    const url = await app.listen({ port: 0 });
-    await lookUp.many([1, 2, 3, 4]);
-    const page = await open(t, `${url}/batches`);
-    await live(page);
-    assert.equal(await page.locator("#limits").innerText(), "Batch size\nat most 32");
-    const cost = "Cost since the start: 14, 3.50 an item, 68 % less than one by one.";
-    assert.equal(await page.locator("#cost").innerText(), cost);
-    assert.equal(await page.locator("#playground").isVisible(), false);
-    assert.equal(await page.title(), "look-ups · Shop");
-  },
-);
+test("batchers of an app of your own: what they cost is shown, and no playground", { skip }, async (t) => {
+  const lookUp = createBatcher((ids: number[]) => ids, { name: "look-ups", price: { perRun: 10, perItem: 1 } });
+  const app = Fastify({ forceCloseConnections: true });
+  atEnd(t, () => app.close());
+  await app.register(dashboardPlugin, {
+    prefix: "/batches",
+    title: "Shop",
+    batchers: [Object.assign(lookUp, { maxBatchSize: 32 })],
+  });
+  const url = await app.listen({ port: 0 });
+  await lookUp.many([1, 2, 3, 4]);
+  const page = await opened(t, `${url}/batches`);
+  assert.equal(await page.locator("#limits").innerText(), "Batch size\nat most 32");
+  const cost = "Cost since the start: 14, 3.50 an item, 68 % less than one by one.";
+  assert.equal(await page.locator("#cost").innerText(), cost);
+  assert.equal(await page.locator("#playground").isVisible(), false);
+  assert.equal(await page.title(), "look-ups · Shop");
+});
 
 test("everything can be reached and used by keyboard", { skip }, async (t) => {
   const server = await serving(t, [measuringTexts(), doubling()]);
-  const page = await open(t, server.url);
-  await live(page);
+  const page = await opened(t, server.url);
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter"); // Skip to the playground
   await page.keyboard.press("Tab");
@@ -501,8 +450,7 @@ for (const colorScheme of ["light", "dark"] as const) {
         ["small-phone", 360],
       ] as const) {
         // prettier-ignore
-        const page = await open(t, server.url, { width, colorScheme });
-        await live(page);
+        const page = await opened(t, server.url, { width, colorScheme });
         await page.getByRole("button", { name: "Send 200" }).click();
         await page.locator("#result .figure").waitFor();
         await until(async () => (await page.locator("#recent i").count()) > 20);
@@ -515,68 +463,60 @@ for (const colorScheme of ["light", "dark"] as const) {
   );
 }
 
-test(
-  "a server that stops is shown at once, and the page comes back by itself when the server does",
-  { skip },
-  async (t: TestContext) => {
-    const first = await serving(t, [doubling()]);
-    const page = await open(
-      t,
-      first.url,
-      {},
-      /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/,
-    );
-    await live(page);
-    const port = Number(new URL(first.url).port);
-    await first.close();
-    await live(page, "Not connected");
-    const notice = page.getByRole("alert").filter({ hasText: "The figures stand still" });
-    await notice.waitFor();
-    await page.screenshot({ path: `${artefacts}stopped.png` });
-    assert.match((await page.locator("#main").getAttribute("class")) ?? "", /stale/);
-    for (const colorScheme of ["dark", "light"] as const) {
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await violations(page), [], `figures that stand still can be read (${colorScheme})`);
-    }
-    const second = await serving(t, [doubling(), measuringTexts()], { port });
-    await live(page);
-    await page.getByRole("radio", { name: "measure" }).waitFor();
-    assert.equal(await notice.isVisible(), false);
-    await second.post("/infer", [1, 2, 3]);
-    await until(async () => (await answered(page)) === 1);
-  },
-);
+test("a server that stops is shown at once, and the page comes back with it", { skip }, async (t) => {
+  const first = await serving(t, [doubling()]);
+  const page = await openPage(
+    t,
+    first.url,
+    {},
+    /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/,
+  );
+  await live(page);
+  const port = Number(new URL(first.url).port);
+  await first.close();
+  await live(page, "Not connected");
+  const notice = page.getByRole("alert").filter({ hasText: "The figures stand still" });
+  await notice.waitFor();
+  await page.screenshot({ path: `${artefacts}stopped.png` });
+  assert.match((await page.locator("#main").getAttribute("class")) ?? "", /stale/);
+  for (const colorScheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await violations(page), [], `figures that stand still can be read (${colorScheme})`);
+  }
+  const second = await serving(t, [doubling(), measuringTexts()], { port });
+  await live(page);
+  await page.getByRole("radio", { name: "measure" }).waitFor();
+  assert.equal(await notice.isVisible(), false);
+  await second.post("/infer", [1, 2, 3]);
+  await until(async () => (await answered(page)) === 1);
+});
 
-test(
-  "whatever models and errors are called, the page shows it as text; 150 models cost it no more than one",
-  { skip },
-  async (t) => {
-    const hostile = [
-      "<img src=x onerror=alert(1)>",
-      `"><script>alert(1)</script>`,
-      "constructor",
-      "__proto__",
-      "\u202Eright to left \0 \uD800",
-      "long ".repeat(2000),
-    ];
-    const names = [...hostile, ...Array.from({ length: 144 }, (_, i) => `model ${i}`)];
-    const app = Fastify({ forceCloseConnections: true });
-    atEnd(t, () => app.close());
-    const batchers = names.map((name) =>
-      Object.assign(
-        createBatcher((items: number[]) => items, { name }),
-        { maxBatchSize: 32 },
-      ),
-    );
-    const reason = "<svg onload=alert(1)>";
-    const state = () => ({ status: "failed", batchers: { [hostile[0]!]: { state: "<b>failed</b>", reason } } });
-    await app.register(dashboardPlugin, { batchers, title: "<i>title</i>", state });
-    const page = await open(t, await app.listen({ port: 0 }));
-    await live(page, "Failed");
-    assert.equal(await page.locator("#title").innerText(), "<i>title</i>");
-    assert.equal(await page.locator("#models label").count(), names.length);
-    assert.equal(await page.locator("#models label").first().innerText(), hostile[0]);
-    assert.match(await page.locator("main").innerText(), /<svg onload=alert\(1\)>/);
-    assert.equal(await page.locator("main img, main script, main svg[onload], main b:text-is('failed')").count(), 0);
-  },
-);
+test("whatever models and errors are called, the page shows it as text", { skip }, async (t) => {
+  const hostile = [
+    "<img src=x onerror=alert(1)>",
+    `"><script>alert(1)</script>`,
+    "constructor",
+    "__proto__",
+    "\u202Eright to left \0 \uD800",
+    "long ".repeat(2000),
+  ];
+  const names = [...hostile, ...Array.from({ length: 144 }, (_, i) => `model ${i}`)];
+  const app = Fastify({ forceCloseConnections: true });
+  atEnd(t, () => app.close());
+  const batchers = names.map((name) =>
+    Object.assign(
+      createBatcher((items: number[]) => items, { name }),
+      { maxBatchSize: 32 },
+    ),
+  );
+  const reason = "<svg onload=alert(1)>";
+  const state = () => ({ status: "failed", batchers: { [hostile[0]!]: { state: "<b>failed</b>", reason } } });
+  await app.register(dashboardPlugin, { batchers, title: "<i>title</i>", state });
+  const page = await openPage(t, await app.listen({ port: 0 }));
+  await live(page, "Failed");
+  assert.equal(await page.locator("#title").innerText(), "<i>title</i>");
+  assert.equal(await page.locator("#models label").count(), names.length);
+  assert.equal(await page.locator("#models label").first().innerText(), hostile[0]);
+  assert.match(await page.locator("main").innerText(), /<svg onload=alert\(1\)>/);
+  assert.equal(await page.locator("main img, main script, main svg[onload], main b:text-is('failed')").count(), 0);
+});

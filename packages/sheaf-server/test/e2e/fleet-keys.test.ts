@@ -2,19 +2,12 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test, type TestContext } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
+import { nats, skip } from "./nats.js";
+import { get, post, until, type Reply } from "../asking.js";
 import { bearer, entry, keysFile, type KeysFile } from "../tenants/keys.js";
 import { ready, sheaf } from "./sheaf-process.js";
-
-const skip: string | false = whyNoNats() ?? false;
-let nats: RunningNats;
-before(async () => {
-  if (skip === false) nats = await startNats();
-});
-after(() => nats?.stop());
 
 const model = fileURLToPath(new URL("../../test/e2e/fixtures/gated.mjs", import.meta.url));
 
@@ -50,39 +43,30 @@ async function fleet(t: TestContext, keys: readonly object[]): Promise<Fleet> {
   };
 }
 
-async function infer(url: string, key: string): Promise<{ status: number; headers: Headers; json: any }> {
-  const headers = { "content-type": "application/json", ...bearer(key) };
-  const response = await fetch(`${url}/infer`, { method: "POST", headers, body: "[1]" });
-  return { status: response.status, headers: response.headers, json: await response.json() };
-}
+const infer = (url: string, key: string): Promise<Reply> => post(`${url}/infer`, [1], bearer(key));
 
 /** Waits until so many items of a tenant wait or run at a gateway, by its metrics. */
 async function untilInFlight(url: string, tenant: string, count: number): Promise<void> {
   const line = `sheaf_tenant_in_flight_items{tenant="${tenant}"} ${count}\n`;
-  while (!(await (await fetch(`${url}/metrics`, { headers: bearer("sk-operator") })).text()).includes(line))
-    await sleep(20);
+  await until(async () => (await get(`${url}/metrics`, bearer("sk-operator"))).text.includes(line));
 }
 
 const operator = entry("operator", { operator: true });
 
-test(
-  "the gateways of a fleet know the keys of their file: 401, 403 and 200, and a removed key is refused by both",
-  { skip },
-  async (t) => {
-    const { gateways, keys } = await fleet(t, [entry("a"), entry("b"), operator]);
-    for (const url of gateways) {
-      for (const key of ["sk-a", "sk-b"]) assert.equal((await infer(url, key)).status, 200);
-      assert.equal((await infer(url, "sk-c")).status, 401);
-      assert.equal((await fetch(`${url}/metrics`, { headers: bearer("sk-a") })).status, 403);
-      assert.equal((await fetch(`${url}/metrics`, { headers: bearer("sk-operator") })).status, 200);
-    }
-    keys.write({ keys: [entry("b"), operator] });
-    for (const url of gateways) {
-      while ((await infer(url, "sk-a")).status !== 401) await sleep(20);
-      assert.equal((await infer(url, "sk-b")).status, 200);
-    }
-  },
-);
+test("the gateways of a fleet know the keys of their file, and both refuse a removed one", { skip }, async (t) => {
+  const { gateways, keys } = await fleet(t, [entry("a"), entry("b"), operator]);
+  for (const url of gateways) {
+    for (const key of ["sk-a", "sk-b"]) assert.equal((await infer(url, key)).status, 200);
+    assert.equal((await infer(url, "sk-c")).status, 401);
+    assert.equal((await fetch(`${url}/metrics`, { headers: bearer("sk-a") })).status, 403);
+    assert.equal((await fetch(`${url}/metrics`, { headers: bearer("sk-operator") })).status, 200);
+  }
+  keys.write({ keys: [entry("b"), operator] });
+  for (const url of gateways) {
+    await until(async () => (await infer(url, "sk-a")).status === 401);
+    assert.equal((await infer(url, "sk-b")).status, 200);
+  }
+});
 
 test("each gateway bounds a tenant's items in flight, in its own name, and serves the others", { skip }, async (t) => {
   const { gateways, shut, open } = await fleet(t, [entry("a", { itemsInFlight: 2 }), entry("b"), operator]);

@@ -1,25 +1,18 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
-import { after, before, test, type TestContext } from "node:test";
-import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
+import { after, test, type TestContext } from "node:test";
+import { nats, skip } from "./nats.js";
+import { get, post, type Reply } from "../asking.js";
 import { folder, write } from "../runners/made-models.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
-const skip: string | false = whyNoNats() ?? false;
-let nats: RunningNats;
-before(async () => {
-  if (skip === false) nats = await startNats();
-});
-after(async () => {
-  await nats?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Fleet {
   readonly gateway: SheafProcess;
   /** The worker's metrics. */
   metrics(): Promise<string>;
-  infer(tenant: string, input: string): Promise<{ readonly status: number; readonly text: string }>;
+  infer(tenant: string, input: string): Promise<Reply>;
 }
 
 /** A gateway that knows tenants, and a worker that does not. */
@@ -33,36 +26,28 @@ async function fleet(t: TestContext, name: string, code: string, env: Record<str
   const [url, workerUrl] = await Promise.all([ready(gateway), ready(start("worker"))]);
   return {
     gateway,
-    metrics: async () => (await fetch(`${workerUrl}/metrics`)).text(),
-    async infer(tenant, input) {
-      const headers = { "content-type": "application/json", "x-tenant": tenant };
-      const response = await fetch(`${url}/infer`, { method: "POST", headers, body: JSON.stringify({ input }) });
-      return { status: response.status, text: await response.text() };
-    },
+    metrics: async () => (await get(`${workerUrl}/metrics`)).text,
+    infer: (tenant, input) => post(`${url}/infer`, { input }, { "x-tenant": tenant }),
   };
 }
 
-test(
-  "who shares a failed run in a fleet reads nothing of the others' inputs; the gateway's log does",
-  { skip },
-  async (t) => {
-    const code = `export const onBatchError = "fail";
+test("who shares a failed run in a fleet reads nothing of the others' inputs; its log does", { skip }, async (t) => {
+  const code = `export const onBatchError = "fail";
     export default { run(items) { if (items.length > 1) throw new TypeError("cannot parse " + items.join()); return items; } };`;
-    // A batch goes when it is full.
-    const full = { SCHEDULER_STRATEGY: "fifo", MAX_WAIT_MS: "60000", MAX_BATCH_SIZE: "2" };
-    const { gateway, infer } = await fleet(t, "parser.mjs", code, full);
-    const shared = await Promise.all([infer("odd", "secret-4711"), infer("good", "plain")]);
-    for (const { status, text } of shared) {
-      assert.equal(status, 500);
-      assert.match(text, /The model failed during a run of this input and others\..*request_id/s);
-      assert.doesNotMatch(text, /4711/);
-    }
-    assert.match(gateway.output.stdout, /cannot parse [^"]*secret-4711/);
-    // Its own words.
-    const own = await Promise.all([infer("odd", "mine-1"), infer("odd", "mine-2")]);
-    for (const { text } of own) assert.match(text, /cannot parse mine-\d,mine-\d/);
-  },
-);
+  // A batch goes when it is full.
+  const full = { SCHEDULER_STRATEGY: "fifo", MAX_WAIT_MS: "60000", MAX_BATCH_SIZE: "2" };
+  const { gateway, infer } = await fleet(t, "parser.mjs", code, full);
+  const shared = await Promise.all([infer("odd", "secret-4711"), infer("good", "plain")]);
+  for (const { status, text } of shared) {
+    assert.equal(status, 500);
+    assert.match(text, /The model failed during a run of this input and others\..*request_id/s);
+    assert.doesNotMatch(text, /4711/);
+  }
+  assert.match(gateway.output.stdout, /cannot parse [^"]*secret-4711/);
+  // Its own words.
+  const own = await Promise.all([infer("odd", "mine-1"), infer("odd", "mine-2")]);
+  for (const { text } of own) assert.match(text, /cannot parse mine-\d,mine-\d/);
+});
 
 test("a tenant whose inputs keep crashing a fleet's worker runs apart from the others there", { skip }, async (t) => {
   const code = `export default { run: (items) => items.map((item) => (item.startsWith("die") ? process.exit(1) : item)) };`;

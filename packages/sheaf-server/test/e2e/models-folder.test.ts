@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { startNats, whyNoNats } from "../../../../test/support/nats-server.mjs";
 import { folder as made, scaling, write } from "../runners/made-models.js";
-import { few, pythonModel, skipWithoutPython, until, type Reply } from "./python.js";
+import { post, until, type Reply } from "../asking.js";
+import { few, pythonModel, skipWithoutPython } from "./python.js";
 import { assertResult } from "../../../../test/support/result.mjs";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
@@ -27,11 +28,8 @@ function put(path: string, content: string | Uint8Array): void {
 
 const asking =
   (url: string) =>
-  async (path: string, body: unknown = {}): Promise<Reply> => {
-    const headers = { authorization: "Bearer key", "content-type": "application/json" };
-    const reply = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-    return { status: reply.status, headers: reply.headers, json: await reply.json() };
-  };
+  (path: string, body: unknown = {}): Promise<Reply> =>
+    post(url + path, body, { authorization: "Bearer key" });
 
 test(
   "a folder with ONNX and Python models: each is replaced while it answers",
@@ -75,10 +73,7 @@ test(
     mkdirSync(join(models, "scale", ".2"));
     cpSync(write("two.onnx", scaling(["batch", 2])), join(models, "scale", ".2", "model.onnx"));
     renameSync(join(models, "scale", ".2"), join(models, "scale", "2"));
-    await until(
-      async () => (await ask("/infer/scale", [1, 1])).status === 200,
-      "version 2 serves, which takes two numbers",
-    );
+    await until(async () => (await ask("/infer/scale", [1, 1])).status === 200);
     const index: any[] = (await ask("/v2/repository/index")).json;
     assert.deepEqual(index.map(({ name, version, state }) => `${name} ${version} ${state}`), ["doubled 1 READY", "scale 2 READY", "words 1 READY"]); // prettier-ignore
     served.child.kill("SIGTERM");
@@ -193,7 +188,7 @@ test(
     const [worker, gateway] = [start("worker"), start("gateway")];
     const [workerUrl, url] = await Promise.all([ready(worker), ready(gateway)]);
     const ask = asking(url);
-    await until(async () => (await ask("/infer/a", { input: 0 })).json.output === 1, "version 1 answers");
+    await until(async () => (await ask("/infer/a", { input: 0 })).json.output === 1);
     let isOver = false;
     const answers: number[] = [];
     const load = Promise.all(
@@ -207,7 +202,7 @@ test(
     );
     put(join(models, "a.mjs"), version(2));
     assert.equal((await asking(workerUrl)("/v2/repository/models/a/load")).status, 200);
-    await until(() => answers.at(-1) === 2, "version 2 answers");
+    await until(() => answers.at(-1) === 2);
     isOver = true;
     await load;
     assertResult([...new Set(answers)], [1, 2]);

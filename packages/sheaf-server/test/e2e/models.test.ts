@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { get, post, type Reply } from "../asking.js";
 import { folderOf, tinyBert, width } from "../runners/made-folders.js";
 import { dynamicInt8, folder, scaling, trainingBatchNorm, twoInputs, write } from "../runners/made-models.js";
 import { ready, sheaf } from "./sheaf-process.js";
@@ -13,22 +14,9 @@ const reranker = { ...bert, architectures: ["BertForSequenceClassification"], id
 
 const moduleOf = (name: string, run: string): string => write(name, `export default { run: (items) => ${run} };`);
 
-async function post(
-  url: string,
-  body: unknown,
-  headers: Record<string, string> = {},
-): Promise<{ status: number; json: any }> {
-  const response = await fetch(url, {
-    method: "POST",
-    body: JSON.stringify(body),
-    headers: { "content-type": "application/json", ...headers },
-  });
-  return { status: response.status, json: await response.json() };
-}
-
 /** The value of one sample of /metrics; undefined where there is none. */
 async function sample(url: string, name: string): Promise<number | undefined> {
-  const text = await (await fetch(`${url}/metrics`)).text();
+  const { text } = await get(`${url}/metrics`);
   const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.slice(name.length));
 }
@@ -41,7 +29,7 @@ test("a model whose results depend on the batch runs one by one: the log, /v1/mo
   ] as const) {
     const served = sheaf(t, ["serve", path, "--port", "0"], { BATCH_DEPENDENT: batchDependent, WARMUP_BATCHES: "0" });
     const url = await ready(served);
-    const model = (await (await fetch(`${url}/v1/models/norm`)).json()) as Record<string, unknown>;
+    const model = (await get(`${url}/v1/models/norm`)).json;
     assert.deepEqual([model["self_test"], model["max_batch_size"]], ["dependent", size]);
     const warning = /Its results depend on their batch-mates: in a batch they differ from those of single items/;
     assert.match(String(model["note"]), warning);
@@ -75,8 +63,7 @@ test("models of every kind at once, each with its own batcher and settings, unde
   writeFileSync(config, JSON.stringify({ port: 0, warmupBatches: 2, models }));
   const served = sheaf(t, ["serve", "--config", config]);
   const url = await ready(served);
-  const infer = (model: string, input: unknown): Promise<{ status: number; json: any }> =>
-    post(`${url}/infer/${model}`, { input });
+  const infer = (model: string, input: unknown): Promise<Reply> => post(`${url}/infer/${model}`, { input });
   assert.deepEqual((await infer("scale", [1, 2, 3, 4])).json.output, [3, 5, 7, 9]);
   assert.deepEqual((await infer("pair", { ids: [1, 2], bias: [0, 0, 0, 0] })).json.output.next, [2, 3]);
   assert.equal((await infer("sentences", "the cat")).json.output.length, width);
@@ -102,7 +89,7 @@ test("models of every kind at once, each with its own batcher and settings, unde
   const ranked = await post(`${url}/rerank`, { model: "judge", query: "cat", texts: ["dog", "the cat sits"] });
   assert.deepEqual([ranked.status, ranked.json.length], [200, 2]);
 
-  const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string; note?: string }[] };
+  const { data } = (await get(`${url}/v1/models`)).json as { data: { id: string; note?: string }[] };
   const notes = new Map(data.map(({ id, note }) => [id, note ?? ""]));
   assert.deepEqual([...notes.keys()], ["scale", "pair", "int8", "sentences", "judge", "shout"]);
   for (const name of ["scale", "pair", "int8", "sentences", "judge"]) assert.match(notes.get(name)!, /Runs on cpu\./);

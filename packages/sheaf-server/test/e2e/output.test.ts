@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { post } from "../asking.js";
+
 const entry = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "sheaf-output-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -37,12 +39,7 @@ test("a server whose log disk is full starts, answers and drains", { skip: noFul
   const isReady = async (): Promise<boolean> =>
     (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok ?? false;
   while (!(await isReady())) assert.equal(server.exitCode, null, "the server ended");
-  const response = await fetch(`http://127.0.0.1:${port}/infer`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(Array.from({ length: 768 }, () => 0.5)),
-  });
-  assert.equal(response.status, 200);
+  assert.equal((await post(`http://127.0.0.1:${port}/infer`, new Array(768).fill(0.5))).status, 200);
   server.kill("SIGTERM");
   assert.deepEqual(await ended, [0, null]);
 });

@@ -4,14 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { few, post, pythonModel, skipWithoutPython as skip, until } from "./python.js";
+import { get, until } from "../asking.js";
+import { few, post, pythonModel, skipWithoutPython as skip } from "./python.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test(
-  "an error of one item is its caller's, one of the batch is all callers'; tracebacks and prints go to the log",
+  "an item's error is its caller's, a batch's all callers'; tracebacks and prints go to the log",
   { skip },
   async (t) => {
     const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], few);
@@ -27,9 +28,9 @@ test(
     const failed = await post(`${url}/infer`, "raise");
     assert.deepEqual([failed.status, failed.json.detail], [500, "The model failed: KeyError: 'all of them'"]);
     assert.doesNotMatch(JSON.stringify(failed.json), /Traceback/);
-    await until(() => /Traceback \(most recent call last\).*words\.py.*raise KeyError/.test(served.output.stdout), "the traceback in the log"); // prettier-ignore
+    await until(() => /Traceback \(most recent call last\).*words\.py.*raise KeyError/.test(served.output.stdout)); // prettier-ignore
     assert.equal((await post(`${url}/infer`, "print")).json.output, "PRINT");
-    await until(() => /"model":"words","workerPid":\d+,"msg":"secret of another caller"/.test(served.output.stdout), "what it printed in the log"); // prettier-ignore
+    await until(() => /"model":"words","workerPid":\d+,"msg":"secret of another caller"/.test(served.output.stdout)); // prettier-ignore
   },
 );
 
@@ -39,7 +40,7 @@ test("on SIGTERM what is in is finished, and no worker is left", { skip }, async
   const pid = Number((await post(`${url}/infer`, "pid")).json.output);
   const replies = Array.from({ length: 10 }, () => post(`${url}/infer`, "slow"));
   const busy = 'sheaf_workers{batcher="words",state="busy"} 1';
-  await until(async () => (await (await fetch(`${url}/metrics`)).text()).includes(busy), "it runs");
+  await until(async () => (await get(`${url}/metrics`)).text.includes(busy));
   served.child.kill("SIGTERM");
   // What was in is answered; what had not arrived yet may be refused, or find nobody.
   const outcomes = await Promise.allSettled(replies);

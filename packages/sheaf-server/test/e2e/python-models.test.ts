@@ -8,38 +8,30 @@ import { createBatcher, type Executor } from "sheaf";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import type { OpenSpec } from "../../dist/runners/contract/model-spec.js";
 import { pythonFileSpec } from "../../dist/runners/python/model.js";
-import { few, get, post, pythonModel, skipWithoutPython as skip, until, type Reply } from "./python.js";
-import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
+import { get, until, type Reply } from "../asking.js";
+import { few, post, pythonModel, skipWithoutPython as skip } from "./python.js";
+import { listening, ready, sheaf } from "./sheaf-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-async function listening({ output }: SheafProcess): Promise<string> {
-  await until(() => output.stdout.includes("listening on"), "it listens");
-  return /listening on (http:\/\/[^"]+)/.exec(output.stdout)![1]!;
-}
-
-test(
-  "the items of a Python model that declares a weight weigh their length, those of others nothing",
-  { skip },
-  async () => {
-    const specOf = async (name: string, options: string) => {
-      const file = join(folder, `${name}.py`);
-      writeFileSync(file, `from sheaf_worker import serve\n\nserve(lambda items: [0 for _ in items]${options})\n`);
-      return (await pythonFileSpec(file)) as OpenSpec;
-    };
-    const plain = await specOf("plain", "");
-    await plain.executor.close();
-    assert.equal(plain.weigh, undefined);
-    const { executor, weigh } = await specOf("weighed", ', weight="length"');
-    const call = createBatcher<unknown, unknown>(executor as Executor<unknown, unknown>, { weigh });
-    const weights: number[] = [];
-    call.subscribe(({ weight }) => weights.push(weight));
-    for (const item of ["four", { words: ["a", "bc"], most: 5 }, [1, [2, 3]]]) await call(item);
-    await call.close();
-    assert.deepEqual(weights, [4, 4, 3]);
-  },
-);
+test("items of a Python model that declares a weight weigh their length", { skip }, async () => {
+  const specOf = async (name: string, options: string) => {
+    const file = join(folder, `${name}.py`);
+    writeFileSync(file, `from sheaf_worker import serve\n\nserve(lambda items: [0 for _ in items]${options})\n`);
+    return (await pythonFileSpec(file)) as OpenSpec;
+  };
+  const plain = await specOf("plain", "");
+  await plain.executor.close();
+  assert.equal(plain.weigh, undefined);
+  const { executor, weigh } = await specOf("weighed", ', weight="length"');
+  const call = createBatcher<unknown, unknown>(executor as Executor<unknown, unknown>, { weigh });
+  const weights: number[] = [];
+  call.subscribe(({ weight }) => weights.push(weight));
+  for (const item of ["four", { words: ["a", "bc"], most: 5 }, [1, [2, 3]]]) await call(item);
+  await call.close();
+  assert.deepEqual(weights, [4, 4, 3]);
+});
 
 test("models in Python and a built-in one are served together, each as it declares", { skip }, async (t) => {
   const words = ["words", "doubled", "matrix", "named", "surroundings"].map(pythonModel);
@@ -170,7 +162,7 @@ test("a picture travels as nested arrays and as bytes, and a wrong pixel has its
 });
 
 test(
-  "while a Python model loads, only its own route comes back later, and /readyz and the lists say what is awaited",
+  "while a Python model loads, the others serve, and /readyz and the lists say what is awaited",
   { skip },
   async (t) => {
     const gate = join(folder, "gate");
@@ -178,15 +170,8 @@ test(
     const served = sheaf(t, ["serve", pythonModel("gated"), pythonModel("doubled"), "--port", "0"], env);
     const url = await listening(served);
     const headers = { authorization: "Bearer key" };
-    const ask = async (path: string, body: object): Promise<Reply> => {
-      const json = { ...headers, "content-type": "application/json" };
-      const reply = await fetch(`${url}${path}`, { method: "POST", headers: json, body: JSON.stringify(body) });
-      return { status: reply.status, headers: reply.headers, json: await reply.json() };
-    };
-    await until(
-      async () => (await get(`${url}/readyz`)).json.models?.[1]?.state === "ready",
-      "the other one has loaded",
-    );
+    const ask = (path: string, body: object): Promise<Reply> => post(`${url}${path}`, body, headers);
+    await until(async () => (await get(`${url}/readyz`)).json.models?.[1]?.state === "ready");
     const stranger = await get(`${url}/readyz`);
     assert.deepEqual(stranger.json.models[0], { name: "gated", state: "loading" }, "no reason without the key");
     const health = await get(`${url}/readyz`, headers);
@@ -217,13 +202,8 @@ test(
 
     writeFileSync(gate, "");
     await ready(served);
-    const embedded = await fetch(`${url}/v1/embeddings`, {
-      method: "POST",
-      headers: { ...headers, "content-type": "application/json" },
-      body: JSON.stringify({ model: "gated", input: ["cat", "mouse"] }),
-    });
-    const { data } = (await embedded.json()) as { data: { embedding: number[] }[] };
-    assert.deepEqual(data.map(({ embedding }) => embedding), [[3, 1, 2], [5, 1, 2]]); // prettier-ignore
+    const { data } = (await ask("/v1/embeddings", { model: "gated", input: ["cat", "mouse"] })).json;
+    assert.deepEqual(data.map(({ embedding }: any) => embedding), [[3, 1, 2], [5, 1, 2]]); // prettier-ignore
     const { paths } = (await get(`${url}/openapi.json`, headers)).json;
     const body = paths["/v1/embeddings"].post.requestBody.content["application/json"].schema;
     assert.deepEqual(body.properties.model.anyOf[0].enum, ["gated"], "what it takes is known now");
@@ -243,13 +223,13 @@ test("a config file names Python models, with settings of their own", { skip }, 
   const { data } = (await get(`${url}/v1/models`)).json;
   assert.deepEqual(data.map((one: any) => [one.id, one.max_batch_size]), [["shout", 4], ["mlp", 32], ["doubled", 32]]); // prettier-ignore
   assert.equal((await post(`${url}/infer`, "hey")).json.output, "HEY");
-  const metrics = await (await fetch(`${url}/metrics`)).text();
+  const { text: metrics } = await get(`${url}/metrics`);
   assert.match(metrics, /sheaf_workers\{batcher="shout",state="ready"\} 2/);
   assert.match(metrics, /sheaf_workers\{batcher="doubled",state="ready"\} 1/);
 });
 
 test(
-  "the Python of .venv beside the file runs it, without the server's secrets, with its device and threads",
+  "the Python of .venv beside the file runs it, without secrets, with its device and threads",
   { skip },
   async (t) => {
     const project = mkdtempSync(join(folder, "project-"));
@@ -258,19 +238,14 @@ test(
     const python3 = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" }).trim();
     mkdirSync(join(project, ".venv/bin"), { recursive: true });
     symlinkSync(python3, join(project, ".venv/bin/python"));
-    const env = { ...few, API_KEY: "key", NATS_TOKEN: "token", WORKER_THREADS: "3", MINE: "kept" };
+    const env = { ...few, API_KEY: "key", NATS_PASSWORD: "password", WORKER_THREADS: "3", MINE: "kept" };
     const served = sheaf(t, ["serve", model, "--port", "0"], env);
     const url = await ready(served);
-    const reply = await fetch(`${url}/infer`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: "Bearer key" },
-      body: "{}",
-    });
-    const { output } = (await reply.json()) as any;
+    const { output } = (await post(`${url}/infer`, {}, { authorization: "Bearer key" })).json;
     assert.equal(output.python, join(project, ".venv/bin/python"));
     assert.deepEqual(output.data, { device: "cpu", threads: 3 });
     assert.deepEqual([output.env.MINE, output.env.OMP_NUM_THREADS], ["kept", "3"]);
-    for (const name of ["API_KEY", "NATS_TOKEN"]) assert.equal(output.env[name], undefined, name);
+    for (const name of ["API_KEY", "NATS_PASSWORD"]) assert.equal(output.env[name], undefined, name);
   },
 );
 

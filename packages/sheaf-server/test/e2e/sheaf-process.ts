@@ -1,9 +1,11 @@
+import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const entry = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -30,6 +32,16 @@ export function sheaf(t: TestContext, words: readonly string[], env: Record<stri
     rmSync(cwd, { recursive: true });
   });
   return { child, output, ended };
+}
+
+/** The URL of one that listens, whether it is ready or not. */
+export async function listening({ child, output }: SheafProcess): Promise<string> {
+  for (;;) {
+    const url = /listening on (http:\/\/[^"]+)/.exec(output.stdout)?.[1];
+    if (url !== undefined) return url;
+    assert.equal(child.exitCode, null, output.stderr);
+    await sleep(20);
+  }
 }
 
 /** Serves on a free port; resolves with its URL once it is ready. */

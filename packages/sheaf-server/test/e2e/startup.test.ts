@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
+import { listening, ready, sheaf } from "./sheaf-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-startup-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -71,15 +71,6 @@ test("a model that turns out to be broken ends the server with 1 and the reason,
   assert.equal(await served.ended, 1);
   assert.match(served.output.stderr, /broken cannot be served: .*no weights/);
 });
-
-async function listening(served: SheafProcess): Promise<string> {
-  for (;;) {
-    const url = /listening on (http:\/\/[^"]+)/.exec(served.output.stdout)?.[1];
-    if (url !== undefined) return url;
-    assert.equal(served.child.exitCode, null, served.output.stderr);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 interface Answer {
   readonly status: number | undefined;

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { post } from "../asking.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 /** Empty folders for all that a program may write on its own, and what it left there. */
@@ -23,14 +24,10 @@ function emptyFolders(t: TestContext): { env: Record<string, string>; written: (
 }
 
 async function embeds(url: string): Promise<void> {
-  const response = await fetch(`${url}/v1/embeddings`, {
-    method: "POST",
-    body: JSON.stringify({ model: "use-lite", input: ["The cat sits outside", "A man is playing guitar"] }),
-    headers: { "content-type": "application/json" },
-  });
-  const { data } = (await response.json()) as { data: { embedding: number[] }[] };
+  const input = ["The cat sits outside", "A man is playing guitar"];
+  const { data } = (await post(`${url}/v1/embeddings`, { model: "use-lite", input })).json;
   assert.deepEqual(
-    data.map(({ embedding }) => embedding.length),
+    data.map(({ embedding }: any) => embedding.length),
     [512, 512],
   );
 }

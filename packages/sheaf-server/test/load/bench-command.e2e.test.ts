@@ -1,23 +1,15 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { bench } from "../../dist/cli/bench.js";
 import type { LoadResult } from "../../dist/load/result.js";
+import { deserted, listen } from "../asking.js";
 import { collected } from "./streams.js";
 
-async function serve(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const serve = (t: TestContext, listener: RequestListener): Promise<string> => listen(t, createServer(listener));
 
 const quick = ["--duration", "300ms", "--warm-up", "0ms", "--rate", "100"];
 
@@ -46,13 +38,9 @@ test("--json gives every figure, and a held and a broken assertion give exit 0 a
     run(`${url}/infer`, "--payload", "[1]", "--json", "--assert", condition, ...quick);
   const held = await asserted("success>=100%");
   assert.equal(held.code, 0, held.err);
-  const { results, machine, command } = JSON.parse(held.out) as {
-    results: LoadResult[];
-    machine: string;
-    command: string;
-  };
+  const { results, machine, command } = JSON.parse(held.out) as any;
   assert.equal(results.length, 1);
-  assert.equal(results[0]!.statuses["200"], results[0]!.requests);
+  assert.equal(results[0].statuses["200"], results[0].requests);
   assert.match(machine, /^Node v\d+/);
   assert.match(command, /^sheaf bench http/);
 
@@ -115,10 +103,7 @@ test("--report and --svg write a page that asks for nothing, and one picture a c
 
 test("what cannot be measured ends with exit 1 and says why", async (t) => {
   const refusing = await serve(t, (_, reply) => void reply.writeHead(422).end('{"detail":"expected 768 numbers"}'));
-  const closed = createServer();
-  await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
-  const gone = `http://127.0.0.1:${(closed.address() as AddressInfo).port}/infer`;
-  await new Promise((resolve) => closed.close(resolve));
+  const gone = `${await deserted(t)}/infer`;
   const silent = await serve(t, () => undefined);
   let first = true;
   const dying = await serve(t, (_, reply) => {

@@ -1,23 +1,14 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
-import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer as createTcpServer, type Server } from "node:net";
 import { test, type TestContext } from "node:test";
 import { httpTarget } from "../../dist/load/http/http-target.js";
 import { renderRequest } from "../../dist/load/http/request.js";
+import { deserted, listen } from "../asking.js";
 import type { RequestEnd, Target } from "../../dist/load/target.js";
 
-async function listen(t: TestContext, server: Server): Promise<URL> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => sockets.add(socket.on("close", () => sockets.delete(socket))));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/infer`);
-}
-
-const serve = (t: TestContext, listener: RequestListener): Promise<URL> => listen(t, createServer(listener));
+const at = async (t: TestContext, server: Server): Promise<URL> => new URL("/infer", await listen(t, server));
+const serve = (t: TestContext, listener: RequestListener): Promise<URL> => at(t, createServer(listener));
 
 function targetOf(t: TestContext, url: URL, bodies: string[], maxConnections?: number): Target {
   const requests = bodies.map((body) => renderRequest({ url, method: "POST", headers: {}, body }));
@@ -79,19 +70,16 @@ test("a reply that is not 2xx keeps its text", async (t) => {
 });
 
 test("a refused connection, a closed one and a reply that is not HTTP each have their name", async (t) => {
-  const gone = createTcpServer();
-  await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
-  const refused = new URL(`http://127.0.0.1:${(gone.address() as AddressInfo).port}/`);
-  await new Promise((resolve) => gone.close(resolve));
+  const refused = new URL(await deserted(t));
   assert.equal((await send(targetOf(t, refused, ["1"]))).status, "ECONNREFUSED");
 
-  const closing = await listen(
+  const closing = await at(
     t,
     createTcpServer((socket) => socket.once("data", () => socket.end())),
   );
   assert.equal((await send(targetOf(t, closing, ["1"]))).status, "closed");
 
-  const garbage = await listen(
+  const garbage = await at(
     t,
     createTcpServer((socket) => socket.once("data", () => socket.end("hello\r\n\r\n"))),
   );
@@ -119,7 +107,7 @@ test("a server that closes after every reply is served by a new connection each 
   let connections = 0;
   const counted = createServer((_, reply) => void reply.writeHead(200, { connection: "close" }).end("bye"));
   counted.on("connection", () => connections++);
-  const target = targetOf(t, await listen(t, counted), ["1"]);
+  const target = targetOf(t, await at(t, counted), ["1"]);
   for (let i = 0; i < 3; i++) assert.equal((await send(target)).status, 200);
   assert.equal(connections, 3);
 });

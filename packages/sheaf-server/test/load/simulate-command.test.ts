@@ -46,32 +46,12 @@ test("at half load auto is faster than a fixed window and unbatched cannot keep 
 
 test("a measured staircase and a recorded trace are taken from files, and the pictures are drawn", async () => {
   const cost = join(folder, "cost.json");
-  writeFileSync(
-    cost,
-    JSON.stringify({
-      costModel: {
-        table: [
-          [1, 4, 0.01],
-          [8, 4, 0.01],
-          [16, 8, 0.01],
-        ],
-      },
-    }),
-  );
+  writeFileSync(cost, '{"costModel":{"table":[[1,4,0.01],[8,4,0.01],[16,8,0.01]]}}');
   const trace = join(folder, "trace.txt");
   writeFileSync(trace, Array.from({ length: 500 }, (_, i) => 10 * Math.floor(i / 8)).join("\n"));
   const html = join(folder, "out.html");
-  const { code, out, err } = await run(
-    "--cost",
-    cost,
-    "--trace",
-    trace,
-    "--policy",
-    "auto,unbatched",
-    "--json",
-    "--report",
-    html,
-  );
+  const asked = ["--cost", cost, "--trace", trace, "--policy", "auto,unbatched", "--json", "--report", html];
+  const { code, out, err } = await run(...asked);
   assert.equal(code, 0, err);
   const { points } = JSON.parse(out) as Simulated;
   const auto = points.find(({ policy }) => policy === "auto")!;
@@ -165,19 +145,7 @@ test("flags of tenants that make no sense are refused with the reason", async ()
 test("lengths, drawn or from a file, are what a run costs", async () => {
   const lengths = join(folder, "lengths.txt");
   writeFileSync(lengths, "100\n300\n");
-  const cost = [
-    "--fixed",
-    "10",
-    "--per-item",
-    "0",
-    "--per-length",
-    "0.1",
-    "--items",
-    "1000",
-    "--load",
-    "0.5",
-    "--json",
-  ];
+  const cost = "--fixed 10 --per-item 0 --per-length 0.1 --items 1000 --load 0.5 --json".split(" ");
   const capacity = async (...args: string[]): Promise<number> => {
     const { code, out, err } = await run(...cost, "--policy", "auto", ...args);
     assert.equal(code, 0, err);

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -10,11 +9,13 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { loadConfig } from "../../dist/settings/config.js";
 import { tune } from "../../dist/cli/tune.js";
+import { listen } from "../asking.js";
 import { collected } from "./streams.js";
 
 const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}.js`, import.meta.url));
 const bin = fileURLToPath(new URL("../../bin/sheaf.js", import.meta.url));
 const quick = ["--sizes", "1,4,16", "--error", "5", "--max-time", "2s"];
+const floats = ["--item", "{{floats 2}}", "--rate", "200"];
 
 async function run(...args: string[]) {
   const streams = collected();
@@ -38,12 +39,7 @@ async function fixedCostServer(t: TestContext, status = 200): Promise<string> {
       setTimeout(() => reply.writeHead(status).end(JSON.stringify({ outputs: inputs, detail: "no" })), 15);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/infer`;
+  return `${await listen(t, server)}/infer`;
 }
 
 test("do not batch is exit 3, with the table and the inequality behind it", async () => {
@@ -79,25 +75,8 @@ test("a config file that cannot be written whole stays as it was", async (t) => 
   writeFileSync(config, earlier, { mode: 0o600 });
   const url = await fixedCostServer(t);
   // Files of at most 1 KiB, as on a disk that fills.
-  const limited = [
-    "-c",
-    'ulimit -f 1; exec "$@"',
-    "bash",
-    process.execPath,
-    bin,
-    "tune",
-    url,
-    "--item",
-    "{{floats 2}}",
-  ];
-  const refused = await promisify(execFile)("bash", [
-    ...limited,
-    "--rate",
-    "200",
-    "--write-config",
-    config,
-    ...quick,
-  ]).then(
+  const limited = ["-c", 'ulimit -f 1; exec "$@"', "bash", process.execPath, bin, "tune", url];
+  const refused = await promisify(execFile)("bash", [...limited, ...floats, "--write-config", config, ...quick]).then(
     () => undefined,
     (error: unknown) => error as { code: number; stderr: string },
   );
@@ -106,7 +85,7 @@ test("a config file that cannot be written whole stays as it was", async (t) => 
   assert.equal(readFileSync(config, "utf8"), earlier);
   assert.deepEqual(readdirSync(dirname(config)), ["sheaf.config.json"]);
 
-  const { code, err } = await run(url, "--item", "{{floats 2}}", "--rate", "200", "--write-config", config, ...quick);
+  const { code, err } = await run(url, ...floats, "--write-config", config, ...quick);
   assert.equal(code, 0, err);
   assert.equal(statSync(config).mode & 0o777, 0o600);
 });
@@ -126,16 +105,7 @@ test("a URL whose requests cost the same whatever they hold: batch, exit 0, with
   const config = join(temporaryFolder(t), "sheaf.config.json");
   writeFileSync(config, '{"port": 8123, "maxBatchSize": 5}');
   const url = await fixedCostServer(t);
-  const { code, out, err } = await run(
-    url,
-    "--item",
-    "{{floats 2}}",
-    "--rate",
-    "200",
-    "--write-config",
-    config,
-    ...quick,
-  );
+  const { code, out, err } = await run(url, ...floats, "--write-config", config, ...quick);
   assert.equal(code, 0, `${out}${err}`);
   assert.match(
     out,
@@ -155,14 +125,8 @@ test("--json gives the line, the table and the recommendation, and the pictures 
   const html = join(folder, "out.html");
   const { code, out, err } = await run(url, "--item", "1", "--json", "--budget", "1s", "--report", html, ...quick);
   assert.equal(code, 0, err);
-  const result = JSON.parse(out) as {
-    costModel: { table: number[][] };
-    recommendation: { verdict: string };
-  };
-  assert.deepEqual(
-    result.costModel.table.map(([size]) => size),
-    [1, 4, 16],
-  );
+  const result = JSON.parse(out);
+  assert.deepEqual(result.costModel.table.map(([size]: number[]) => size), [1, 4, 16]); // prettier-ignore
   assert.equal(result.recommendation.verdict, "batch");
   const page = readFileSync(html, "utf8");
   for (const text of ["Run time by batch size", "Items a second by batch size", "Items in the batch"]) {
@@ -226,12 +190,7 @@ test("--header goes with every request to a URL, also with those that ask what t
       reply.end(JSON.stringify(answers[pathname] ?? { outputs: Array.from({ length: 4 }, () => 1) }));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/infer`;
+  const url = `${await listen(t, server)}/infer`;
   const without = await run(url, "--sizes", "4", "--max-time", "200ms");
   assert.match(without.err, /does not describe its inputs/);
   const { err } = await run(url, "--sizes", "4", "--max-time", "200ms", "--header", "authorization: Bearer k");

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { gzipSync } from "node:zlib";
-import { proxying, type Reply } from "./proxying.js";
+import { listen, type Reply } from "../asking.js";
+import { proxying } from "./proxying.js";
 
 /** An upstream that does what `answer` says; its URL, and whose key came with each request. */
 async function upstream(
@@ -22,10 +22,7 @@ async function upstream(
     });
     response.on("error", () => undefined);
   };
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => (server.closeAllConnections(), server.close()));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, keys };
+  return { url: await listen(t, createServer(listener)), keys };
 }
 
 const json = (response: ServerResponse, value: unknown, status = 200): void => {

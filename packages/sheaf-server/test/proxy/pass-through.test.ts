@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
+import { listen } from "../asking.js";
 import { proxying } from "./proxying.js";
 
 /** What the upstream's own connection says is not the client's business. */
@@ -14,13 +15,6 @@ const echo: RequestListener = (request, response) => {
     response.end(`${bytes} bytes`);
   });
 };
-
-async function upstream(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => (server.closeAllConnections(), server.close()));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 async function open(t: TestContext, url: string): Promise<{ socket: Socket; text(): string }> {
   let text = "";
@@ -36,7 +30,7 @@ const upload = (headers: string): string =>
   `POST /v1/files HTTP/1.1\r\nhost: localhost\r\n${headers}content-length: 2\r\n\r\nab`;
 
 test("each side keeps or ends its own connection: neither side is affected by the other's", async (t) => {
-  const proxy = await proxying(t, await upstream(t, echo));
+  const proxy = await proxying(t, await listen(t, createServer(echo)));
   const closing = await open(t, proxy.url);
   closing.socket.write(upload("connection: close\r\n"));
   await once(closing.socket, "close");
@@ -52,7 +46,7 @@ test("each side keeps or ends its own connection: neither side is affected by th
 });
 
 test("an upload that asks for 100-continue first, as curl does above a megabyte, goes through", async (t) => {
-  const proxy = await proxying(t, await upstream(t, echo));
+  const proxy = await proxying(t, await listen(t, createServer(echo)));
   const { socket, text } = await open(t, proxy.url);
   socket.write(upload("connection: close\r\nexpect: 100-continue\r\n"));
   await once(socket, "close");
@@ -60,7 +54,14 @@ test("an upload that asks for 100-continue first, as curl does above a megabyte,
 });
 
 test("another route whose answer does not begin within RUN_TIMEOUT_MS is a 504 that says so", async (t) => {
-  const proxy = await proxying(t, await upstream(t, () => undefined), { runTimeoutMs: 200 });
+  const proxy = await proxying(
+    t,
+    await listen(
+      t,
+      createServer(() => undefined),
+    ),
+    { runTimeoutMs: 200 },
+  );
   const { status, json } = await proxy.get("/v1/models");
   assert.deepEqual([status, json.error.code], [504, "RUN_TIMEOUT"]);
   assert.match(json.error.message, /did not answer within 200 ms \(RUN_TIMEOUT_MS\)/);
@@ -71,7 +72,7 @@ test("what the upstream cuts off in the middle is cut off for the client too, ne
     response.write("half");
     setImmediate(() => response.destroy());
   };
-  const proxy = await proxying(t, await upstream(t, halves));
+  const proxy = await proxying(t, await listen(t, createServer(halves)));
   await assert.rejects(proxy.get("/v1/models"));
   const { socket, text } = await open(t, proxy.url);
   socket.write("GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -85,7 +86,7 @@ test("a client that hangs up ends its request to the upstream", async (t) => {
     response.write("data: 1\n\n");
     response.once("close", () => told.emit("ended"));
   };
-  const proxy = await proxying(t, await upstream(t, endless));
+  const proxy = await proxying(t, await listen(t, createServer(endless)));
   const ended = once(told, "ended");
   const { socket } = await open(t, proxy.url);
   socket.write("GET /v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -97,7 +98,7 @@ test("a client that hangs up ends its request to the upstream", async (t) => {
 test("another route may answer as late as RUN_TIMEOUT_MS allows, however soon embeddings must", async (t) => {
   const late: RequestListener = (_request, response) => void setTimeout(() => response.end("late"), 1000);
   const limits = { uploadTimeoutMs: 200, requestTimeoutMs: 200, runTimeoutMs: 60_000 };
-  const proxy = await proxying(t, await upstream(t, late), limits);
+  const proxy = await proxying(t, await listen(t, createServer(late)), limits);
   const { status, text } = await proxy.get("/v1/models");
   assert.deepEqual([status, text], [200, "late"]);
 });

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createProxy, defaultSettings } from "../../dist/index.js";
 import { batchableRequest } from "../../dist/proxy/embeddings-request.js";
 import { upstreamHeaders, upstreamUrl } from "../../dist/proxy/target.js";
-import { embeddingApi, proxying, vectorOf, type Reply } from "./proxying.js";
+import { deserted, listen, post, until, type Reply } from "../asking.js";
+import { embeddingApi, proxying, vectorOf } from "./proxying.js";
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
 /** A request whose path goes out as it is written. */
@@ -22,10 +21,6 @@ const raw = (origin: string, path: string, body?: string): Promise<{ status: num
     });
     sent.on("error", reject).end(body);
   });
-const until = async (isSo: () => boolean): Promise<void> => {
-  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
-};
-
 test("200 requests of one text share few requests to the upstream; each gets its own vector, index 0, and its tokens", async (t) => {
   const api = await embeddingApi(t);
   // Nothing goes before a request is full: how fast the calls come does not matter.
@@ -169,10 +164,7 @@ test("no caller is told to wait longer than two minutes, whatever the upstream a
     assert.deepEqual([headers.get("retry-after"), headers.get("retry-after-ms")], told);
   }
   const api = createServer((_request, response) => response.writeHead(429, { "retry-after": "1764292800" }).end());
-  api.listen(0, "127.0.0.1");
-  t.after(() => api.close());
-  await once(api, "listening");
-  const other = await proxying(t, `http://127.0.0.1:${(api.address() as AddressInfo).port}`);
+  const other = await proxying(t, await listen(t, api));
   assert.equal((await other.get("/v1/models")).headers.get("retry-after"), "120");
 });
 
@@ -226,11 +218,7 @@ test("200 texts pass to an upstream that takes ten in a request and says so to n
 });
 
 test("an upstream that is not there: 502 for everybody", async (t) => {
-  const blocker = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => blocker.once("listening", resolve));
-  const { port } = blocker.address() as AddressInfo;
-  await new Promise((resolve) => blocker.close(resolve));
-  const proxy = await proxying(t, `http://127.0.0.1:${port}`);
+  const proxy = await proxying(t, await deserted(t));
   const { status, json } = await proxy.embed("a");
   assert.equal(status, 502);
   assert.match(json.error.message, /cannot be reached: ECONNREFUSED/);
@@ -373,12 +361,7 @@ test("what cannot share a request goes to the upstream by itself, and its answer
     assert.equal(json.status, undefined, "no problem document of the proxy's");
     assert.ok(json.error.message.includes("input"));
   }
-  const broken = await fetch(`${proxy.url}/v1/embeddings`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: "{",
-  });
-  assert.equal(broken.status, 400);
+  assert.equal((await post(`${proxy.url}/v1/embeddings`, "{")).status, 400);
 });
 
 test("token ids and objects share requests as texts do", async (t) => {
@@ -399,10 +382,8 @@ test("every other route goes through, with method, body, query and streams", asy
     let length = 0;
     request.on("data", (chunk: Buffer) => (length += chunk.length));
     request.on("end", () => response.end(`data: ${length} ${request.headers.authorization}\n\n`));
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => upstream.once("listening", resolve));
-  t.after(() => (upstream.closeAllConnections(), upstream.close()));
-  const proxy = await proxying(t, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`);
+  });
+  const proxy = await proxying(t, `${await listen(t, upstream)}/v1`);
   const response = await fetch(`${proxy.url}/v1/chat/completions?x=1`, {
     method: "POST",
     headers: { authorization: "Bearer k", "content-type": "text/plain" },
@@ -459,10 +440,8 @@ test("a stream of another route is finished before the proxy closes, an open pag
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write("data: 1\n\n");
     end = () => response.end("data: 2\n\n");
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => upstream.once("listening", resolve));
-  t.after(() => (upstream.closeAllConnections(), upstream.close()));
-  const proxy = await proxying(t, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
+  });
+  const proxy = await proxying(t, await listen(t, upstream));
   const page = await fetch(`${proxy.url}/dashboard/events`);
   const stream = await fetch(`${proxy.url}/v1/chat/completions`, { method: "POST", body: "{}" });
   let isClosed = false;
@@ -545,6 +524,7 @@ test("a body is batchable where it has a model and inputs, whatever else it has"
     { model: "m" },
     { model: "m", input: 3 },
   ])
+    // prettier-ignore
     assert.equal(batchableRequest(body), undefined, JSON.stringify(body));
 });
 

@@ -1,6 +1,7 @@
 import type { TestContext } from "node:test";
 import { createProxy, type SheafProxy } from "../../dist/index.js";
 import type { Settings } from "../../dist/settings/settings.js";
+import { get, post, type Reply } from "../asking.js";
 
 export interface ApiRequest {
   readonly url: string;
@@ -30,13 +31,6 @@ export async function embeddingApi(t: TestContext, options: Record<string, unkno
   return api;
 }
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  readonly json: any;
-}
-
 export interface Proxying extends SheafProxy {
   readonly url: string;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
@@ -51,15 +45,9 @@ export async function proxying(t: TestContext, upstream: string, settings: Parti
   const proxy = await createProxy({ upstream, settings: { port: 0, logLevel: "silent", ...settings } });
   t.after(() => proxy.close({ graceMs: 0 }));
   const url = await proxy.listen();
-  const request = async (path: string, init: RequestInit): Promise<Reply> => {
-    const response = await fetch(url + path, init);
-    const text = await response.text();
-    const isJson = (response.headers.get("content-type") ?? "").includes("json");
-    return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
-  };
   return Object.assign(proxy, {
     url,
-    get: (path: string, headers: Record<string, string> = {}) => request(path, { headers }),
+    get: (path: string, headers?: Record<string, string>) => get(url + path, headers),
     embed: (
       input: unknown,
       {
@@ -69,11 +57,6 @@ export async function proxying(t: TestContext, upstream: string, settings: Parti
         ...parameters
       }: { key?: string; headers?: Record<string, string>; signal?: AbortSignal } = {},
     ) =>
-      request("/v1/embeddings", {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${key}`, ...headers },
-        body: JSON.stringify({ model: "tiny", input, ...parameters }),
-        signal: signal ?? null,
-      }),
+      post(`${url}/v1/embeddings`, { model: "tiny", input, ...parameters }, { authorization: `Bearer ${key}`, ...headers }, signal), // prettier-ignore
   });
 }

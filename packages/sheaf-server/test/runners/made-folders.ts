@@ -4,21 +4,7 @@ import { OnnxGraph } from "../../../../test/support/onnx-writer.mjs";
 import { folder as base } from "./made-models.js";
 
 export const width = 4;
-export const pieces = [
-  "[PAD]",
-  "[UNK]",
-  "[CLS]",
-  "[SEP]",
-  "the",
-  "cat",
-  "sits",
-  "##ting",
-  "dog",
-  "run",
-  "##s",
-  ".",
-  "in",
-];
+export const pieces = "[PAD] [UNK] [CLS] [SEP] the cat sits ##ting dog run ##s . in".split(" ");
 export const wordTable: Float32Array = Float32Array.from({ length: pieces.length * width }, (_, i) =>
   Math.sin(i * 1.7),
 );

@@ -11,15 +11,28 @@ export function write(name: string, content: Uint8Array | string): string {
   return path;
 }
 
+type OnnxType = Parameters<OnnxGraph["model"]>[0]["inputs"][number]["type"];
+
+/** A model of one input, x, and one output, y. */
+function ofOne(
+  graph: OnnxGraph,
+  axes: readonly OnnxAxis[],
+  outputAxes = axes,
+  type: OnnxType = "float",
+  outputType = type,
+): Uint8Array {
+  return graph.model({
+    inputs: [{ name: "x", type, axes }],
+    outputs: [{ name: "y", type: outputType, axes: outputAxes }],
+  });
+}
+
 /** output = input · 2 + 1 on `[...axes]` floats. */
 export function scaling(axes: readonly OnnxAxis[], outputAxes = axes): Uint8Array {
   const graph = new OnnxGraph();
   const doubled = graph.node("Mul", ["x", graph.scalar("two", 2)]);
-  const y = graph.rename(graph.node("Add", [doubled, graph.scalar("one", 1)]), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes }],
-    outputs: [{ name: y, type: "float", axes: outputAxes }],
-  });
+  graph.rename(graph.node("Add", [doubled, graph.scalar("one", 1)]), "y");
+  return ofOne(graph, axes, outputAxes);
 }
 
 /** output = input · 2 + 1 on `[batch, 4]` halves. */
@@ -27,11 +40,8 @@ export function halves(): Uint8Array {
   const graph = new OnnxGraph();
   const wide = graph.node("Cast", ["x"], { to: 1 });
   const sum = graph.node("Add", [graph.node("Mul", [wide, graph.scalar("two", 2)]), graph.scalar("one", 1)]);
-  const y = graph.rename(graph.node("Cast", [sum], { to: 10 }), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float16", axes: ["batch", 4] }],
-    outputs: [{ name: y, type: "float16", axes: ["batch", 4] }],
-  });
+  graph.rename(graph.node("Cast", [sum], { to: 10 }), "y");
+  return ofOne(graph, ["batch", 4], ["batch", 4], "float16");
 }
 
 /** Embeds int64 ids `[batch, tokens]` in 4 dimensions, adds `bias` float `[batch, 4]`; also gives `ids + 1`. */
@@ -71,10 +81,7 @@ export function dynamicInt8(): Uint8Array {
   graph.constant("kernel_zero", "uint8", [], Uint8Array.of(128));
   const product = graph.node("MatMulInteger", [quantized, "kernel", zeroPoint, "kernel_zero"]);
   graph.rename(graph.node("Mul", [graph.node("Cast", [product], { to: 1 }), scale]), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 8] }],
-    outputs: [{ name: "y", type: "float", axes: ["batch", 8] }],
-  });
+  return ofOne(graph, ["batch", 8]);
 }
 
 /** A batch normalisation in training mode: mean and variance are the batch's own, so an item alone gives zeros. */
@@ -84,10 +91,7 @@ export function trainingBatchNorm(): Uint8Array {
   const variance = graph.node("ReduceMean", [graph.node("Mul", [centred, centred])], { axes: [0] });
   const deviation = graph.node("Sqrt", [graph.node("Add", [variance, graph.scalar("epsilon", 1e-5)])]);
   graph.rename(graph.node("Div", [centred, deviation]), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 2] }],
-    outputs: [{ name: "y", type: "float", axes: ["batch", 2] }],
-  });
+  return ofOne(graph, ["batch", 2]);
 }
 
 /** The operator in training mode: in ONNX Runtime it changes its own mean and variance with every run. */
@@ -99,10 +103,7 @@ export function statefulBatchNorm(): Uint8Array {
   const inputs = ["x", ...Object.keys(constants)];
   const [normalized] = graph.nodes("BatchNormalization", inputs, 3, { training_mode: 1 }) as [string];
   graph.rename(normalized, "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 2] }],
-    outputs: [{ name: "y", type: "float", axes: ["batch", 2] }],
-  });
+  return ofOne(graph, ["batch", 2]);
 }
 
 /** Says of each column which row of the batch is the largest: whole numbers, and 0 for an item alone. */
@@ -110,10 +111,7 @@ export function argMaxOfBatch(): Uint8Array {
   const graph = new OnnxGraph();
   const largest = graph.node("ArgMax", ["x"], { axis: 0, keepdims: 1 });
   graph.rename(graph.node("Expand", [largest, graph.node("Shape", ["x"])]), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 4] }],
-    outputs: [{ name: "y", type: "int64", axes: ["batch", 4] }],
-  });
+  return ofOne(graph, ["batch", 4], ["batch", 4], "float", "int64");
 }
 
 /** An LSTM whose first axis is time: as a batch its items are the steps of one sequence, and each sees those before it. */
@@ -125,20 +123,14 @@ export function timeFirstLstm(): Uint8Array {
   graph.constant("w", "float", [1, 4 * hidden, inputs], weights(4 * hidden * inputs, 0));
   graph.constant("r", "float", [1, 4 * hidden, hidden], weights(4 * hidden * hidden, 1));
   graph.rename(graph.node("LSTM", ["x", "w", "r"], { hidden_size: hidden }), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["time", "batch", inputs] }],
-    outputs: [{ name: "y", type: "float", axes: ["time", 1, "batch", hidden] }],
-  });
+  return ofOne(graph, ["time", "batch", inputs], ["time", 1, "batch", hidden]);
 }
 
 /** Adds noise that is another in each run. */
 export function noisy(): Uint8Array {
   const graph = new OnnxGraph();
   graph.rename(graph.node("Add", ["x", graph.node("RandomNormalLike", ["x"])]), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 4] }],
-    outputs: [{ name: "y", type: "float", axes: ["batch", 4] }],
-  });
+  return ofOne(graph, ["batch", 4]);
 }
 
 /** Claims a free batch axis, but answers for the first row only. */
@@ -146,8 +138,5 @@ export function lyingBatchAxis(): Uint8Array {
   const graph = new OnnxGraph();
   graph.constant("first", "bool", [1], Uint8Array.of(1));
   graph.rename(graph.node("Compress", ["x", "first"], { axis: 0 }), "y");
-  return graph.model({
-    inputs: [{ name: "x", type: "float", axes: ["batch", 4] }],
-    outputs: [{ name: "y", type: "float", axes: ["batch", 4] }],
-  });
+  return ofOne(graph, ["batch", 4]);
 }

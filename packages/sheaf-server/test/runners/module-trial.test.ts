@@ -83,24 +83,15 @@ test("a module that crashes on its own sample in native code costs its process, 
 
 test("a module that cannot be loaded says why: its syntax, an import, its load, its default export", async () => {
   const modules: [string, string, RegExp][] = [
-    ["syntax.mjs", "export default {", /^syntax cannot be served: Unexpected/],
-    [
-      "import.mjs",
-      'import "./no-such.mjs"; export default {};',
-      /^import cannot be served: Cannot find module .*no-such/,
-    ],
-    [
-      "load.mjs",
-      "export const sample = 1; export default { load() { throw new Error('no weights'); }, run: (a) => a };",
-      /^load cannot be served: no weights/,
-    ],
-    [
-      "none.mjs",
-      "export const sample = 1; export default 1;",
-      /^none cannot be served: .*must `export default defineWorker/,
-    ],
-  ];
-  for (const [name, source, message] of modules) await assert.rejects(tried(write(name, source)), { message });
+    ["syntax", "export default {", /Unexpected/],
+    ["import", 'import "./no-such.mjs"; export default {};', /Cannot find module .*no-such/],
+    ["load", "export const sample = 1; export default { load() { throw new Error('no weights'); }, run: (a) => a };", /no weights/],
+    ["none", "export const sample = 1; export default 1;", /.*must `export default defineWorker/],
+  ]; // prettier-ignore
+  for (const [name, source, reason] of modules)
+    await assert.rejects(tried(write(`${name}.mjs`, source)), {
+      message: new RegExp(`^${name} cannot be served: ${reason.source}`),
+    });
 });
 
 test("a module's path may hold spaces, #, %, ? and letters of any alphabet", async () => {

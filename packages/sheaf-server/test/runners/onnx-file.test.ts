@@ -185,14 +185,10 @@ test("dynamic int8 of free floats is caught: one large input would make zeros of
 });
 
 const dependentModels: [string, Uint8Array, RegExp][] = [
-  [
-    "batch normalisation in training mode",
-    trainingBatchNorm(),
-    /they differ from those of single items \(by up to 100 %\)/,
-  ],
+  ["batch normalisation in training mode", trainingBatchNorm(), /they differ from those of single items \(by up to 100 %\)/],
   ["an argmax over the batch axis", argMaxOfBatch(), /whole numbers, texts or lengths change/],
   ["a time-first LSTM", timeFirstLstm(), /they differ from those of single items \(by up to \d+ %\)/],
-];
+]; // prettier-ignore
 for (const [what, model, warning] of dependentModels)
   test(`${what} is found out and runs one by one, unless BATCH_DEPENDENT=batch`, async () => {
     const path = write("dependent.onnx", model);
@@ -204,14 +200,6 @@ for (const [what, model, warning] of dependentModels)
     assert.equal((await onnxFileSpec(path, { batchDependent: "exact" })).maxBatchSize, 1);
     assert.equal((await onnxFileSpec(path, { maxBatchSize: 2 })).maxBatchSize, 1, "in batches of two too");
   });
-
-test("served one by one, a model whose results depend on the batch gives each caller what it gives alone", async () => {
-  const spec = await onnxFileSpec(write("norm.onnx", trainingBatchNorm()));
-  await served(spec, async (infer) => {
-    const results = await infer.many(Array.from({ length: 40 }, (_, i) => Float32Array.of(i, i * i)));
-    assert.deepEqual(new Set(results.map(String)), new Set(["0,0"]));
-  });
-});
 
 for (const [what, model] of [
   ["adds noise", noisy()],

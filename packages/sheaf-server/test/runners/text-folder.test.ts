@@ -43,6 +43,14 @@ function assertClose(actual: Float32Array, expected: readonly number[]): void {
 }
 
 const bert = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
+const classifier = { ...bert, architectures: ["BertForSequenceClassification"] };
+const reranker = { ...classifier, id2label: { 0: "LABEL_0" } };
+/** What a head of so many labels makes of the first token's state. */
+const logitsOf = (states: readonly number[][], labels = 1): number[] =>
+  Array.from({ length: labels }, (_, label) =>
+    states[0]!.reduce((sum, value, i) => sum + value * headWeights[i * labels + label]!, 0),
+  );
+const sigmoid = (logit: number): number => 1 / (1 + Math.exp(-logit));
 const texts = ["the cat sits.", "Cat", "The dog runs in the cat.", "zebra"];
 const ids = [
   [2, 4, 5, 6, 11, 3],
@@ -139,19 +147,12 @@ test("a text weighs the tokens that results of such texts had, at most those tha
 test("classification gives a share for each label, and the logits behind it", async () => {
   const path = folderOf("classify", {
     "model.onnx": tinyBert(3),
-    "config.json": {
-      ...bert,
-      architectures: ["BertForSequenceClassification"],
-      id2label: { 0: "good", 1: "bad", 2: "odd" },
-    },
+    "config.json": { ...classifier, id2label: { 0: "good", 1: "bad", 2: "odd" } },
   });
   const spec = await resolveModel(path);
   assert.deepEqual(spec.output, { kind: "labels", labels: ["good", "bad", "odd"] });
   (await run(spec, texts)).forEach(({ scores, logits }, i) => {
-    const [first] = referenceStates(ids[i]!);
-    const expected = [0, 1, 2].map((label) =>
-      first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0),
-    );
+    const expected = logitsOf(referenceStates(ids[i]!), 3);
     assertClose(logits, expected);
     const powers = expected.map(Math.exp);
     const total = powers.reduce((sum, power) => sum + power, 0);
@@ -165,27 +166,16 @@ test("classification gives a share for each label, and the logits behind it", as
 test("a classifier judges two texts together too, with their own token types", async () => {
   const path = folderOf("entails", {
     "model.onnx": tinyBert(3),
-    "config.json": {
-      ...bert,
-      architectures: ["BertForSequenceClassification"],
-      id2label: { 0: "contradiction", 1: "entailment", 2: "neutral" },
-    },
+    "config.json": { ...classifier, id2label: { 0: "contradiction", 1: "entailment", 2: "neutral" } },
   });
   const spec = await resolveModel(path);
   assert.ok(spec.input.kind === "text" && spec.input.takesPairs === true);
   const [pair] = await run(spec, [{ query: "the cat", text: "dog runs" }, "cat"]);
-  const [first] = referenceStates([2, 4, 5, 3, 8, 9, 10, 3], [0, 0, 0, 0, 1, 1, 1, 1]);
-  const expected = [0, 1, 2].map((label) =>
-    first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0),
-  );
-  assertClose(pair!.logits, expected);
+  assertClose(pair!.logits, logitsOf(referenceStates([2, 4, 5, 3, 8, 9, 10, 3], [0, 0, 0, 0, 1, 1, 1, 1]), 3));
 });
 
 test("a cross-encoder scores a query and a text together, with their own token types", async () => {
-  const path = folderOf("rerank", {
-    "model.onnx": tinyBert(1),
-    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
-  });
+  const path = folderOf("rerank", { "model.onnx": tinyBert(1), "config.json": reranker });
   const spec = await resolveModel(path);
   assert.deepEqual([spec.input, spec.output], [{ kind: "text-pair", maxTokens: 16 }, { kind: "score" }]);
   const results = await run(spec, [
@@ -195,18 +185,12 @@ test("a cross-encoder scores a query and a text together, with their own token t
   const expected = [
     referenceStates([2, 4, 5, 3, 8, 9, 10, 3], [0, 0, 0, 0, 1, 1, 1, 1]),
     referenceStates([2, 5, 3, 5, 3], [0, 0, 0, 1, 1]),
-  ].map(([first]) => 1 / (1 + Math.exp(-first!.reduce((sum, value, j) => sum + value * headWeights[j]!, 0))));
-  results.forEach(({ score }, i) => assert.ok(Math.abs(score - expected[i]!) < 1e-5, `${score} is not ${expected[i]}`));
-});
-
-test("a cross-encoder gives the logit beside the score", async () => {
-  const path = folderOf("logits", {
-    "model.onnx": tinyBert(1),
-    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
+  ].map((states) => sigmoid(logitsOf(states)[0]!));
+  results.forEach((result, i) => {
+    const { score, logit } = result as Result & { logit: number };
+    assert.ok(Math.abs(score - expected[i]!) < 1e-5, `${score} is not ${expected[i]}`);
+    assert.ok(Math.abs(score - sigmoid(logit)) < 1e-6, `${score} is not the sigmoid of ${logit}`);
   });
-  const [result] = await run(await resolveModel(path), [{ query: "the cat", text: "dog runs" }]);
-  const { score, logit } = result as Result & { logit: number };
-  assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-6, `${score} is not the sigmoid of ${logit}`);
 });
 
 test("a folder's ranges are read, and refused where they do not fit their length", async () => {
@@ -245,46 +229,28 @@ test("config.json names the lengths that a vector may be cut to", async () => {
 });
 
 test("what a folder lacks, or needs and does not get, is named", async () => {
-  const refused = (name: string, files: Record<string, unknown>, message: RegExp): Promise<void> =>
-    assert.rejects(resolveModel(folderOf(name, files)), message);
-  await refused("no-model", { "config.json": bert }, /no-model has neither model\.onnx nor onnx\/model\.onnx/);
-  await refused("no-config", { "model.onnx": tinyBert() }, /no-config has no config\.json/);
-  await refused(
-    "no-tokenizer",
-    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": undefined },
-    /has no tokenizer\.json/,
-  );
-  await refused(
-    "bad-tokenizer",
-    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": Buffer.from("{") },
-    /tokenizer\.json/,
-  );
-  const model = { type: "BPE", vocab: { x: 0 }, merges: [] };
-  await refused(
-    "bad-merges",
-    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": { model: { ...model, merges: [["a", "b"]] } } },
-    /tokenizer\.json: Token `a` out of vocabulary/,
-  );
-  // The library ends its process.
-  const normalizer = { type: "Precompiled", precompiled_charsmap: "AAA=" };
-  await refused(
-    "bad-normalizer",
-    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": { model, normalizer } },
-    /bad-normalizer cannot be served: .*SIGABRT/,
-  );
-  await refused(
-    "bad-model",
-    { "model.onnx": Buffer.from("no model"), "config.json": bert },
-    /bad-model cannot be served/,
-  );
+  const merges = { type: "BPE", vocab: { x: 0 }, merges: [["a", "b"]] };
+  const charsmap = { type: "Precompiled", precompiled_charsmap: "AAA=" };
+  const cases: [name: string, files: Record<string, unknown>, message: RegExp][] = [
+    ["no-model", { "model.onnx": undefined }, /no-model has neither model\.onnx nor onnx\/model\.onnx/],
+    ["no-config", { "config.json": undefined }, /no-config has no config\.json/],
+    ["no-tokenizer", { "tokenizer.json": undefined }, /has no tokenizer\.json/],
+    ["bad-tokenizer", { "tokenizer.json": Buffer.from("{") }, /tokenizer\.json/],
+    ["bad-merges", { "tokenizer.json": { model: merges } }, /tokenizer\.json: Token `a` out of vocabulary/],
+    // The library ends its process.
+    ["bad-normalizer", { "tokenizer.json": { model: { ...merges, merges: [] }, normalizer: charsmap } }, /bad-normalizer cannot be served: .*SIGABRT/],
+    ["bad-model", { "model.onnx": Buffer.from("no model") }, /bad-model cannot be served/],
+  ]; // prettier-ignore
+  for (const [name, files, message] of cases) {
+    const path = folderOf(name, { "model.onnx": tinyBert(), "config.json": bert, ...files });
+    await assert.rejects(resolveModel(path), message, name);
+  }
 });
 
 test("files of a folder that contradict each other, and values that are none, are refused by name", async () => {
-  const classifier = { ...bert, architectures: ["BertForSequenceClassification"] };
-  const one = { ...classifier, id2label: { 0: "LABEL_0" } };
   const two = { ...classifier, id2label: { 0: "a", 1: "b" } };
   const cases: [string, Record<string, unknown>, RegExp][] = [
-    ["one label of two", { "model.onnx": tinyBert(2), "config.json": one }, /gives 2 scores for 1 label/],
+    ["one label of two", { "model.onnx": tinyBert(2), "config.json": reranker }, /gives 2 scores for 1 label/],
     ["two labels of one", { "model.onnx": tinyBert(1), "config.json": two }, /gives 1 scores for 2 labels/],
     ["num_labels", { "model.onnx": tinyBert(2), "config.json": { ...two, num_labels: 1 } }, /num_labels is 1, and id2label has 2: make them agree/],
     ["matryoshka", { "config.json": { ...bert, matryoshka_dimensions: [2, 8] } }, /vectors of 4 numbers, and matryoshka_dimensions has 8/],
@@ -508,22 +474,18 @@ test("logits are never served as embeddings, whatever the head is called", async
 });
 
 test("only the text of a pair is cut, and a query that leaves no room for it is refused", async () => {
-  const path = folderOf("long-query", {
-    "model.onnx": tinyBert(1),
-    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
-  });
+  const path = folderOf("long-query", { "model.onnx": tinyBert(1), "config.json": reranker });
   const spec = await resolveModel(path);
   const texts = ["dog runs in the cat. the dog", "the cat sits in the dog", "in in in in in in in in"];
   const long = texts.map((text) => ({ query: "the cat sits in the dog . the", text }));
   const [one, two, three] = await run(spec, long);
   assert.deepEqual([one!.tokens, one!.truncated], [16, true]);
   // [CLS] 8 of the query [SEP] 5 of the text [SEP]
-  const [first] = referenceStates(
+  const states = referenceStates(
     [2, 4, 5, 6, 12, 4, 8, 11, 4, 3, 8, 9, 10, 12, 4, 3],
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1],
   );
-  const logit = first!.reduce((total, value, j) => total + value * headWeights[j]!, 0);
-  assert.ok(Math.abs(one!.score - 1 / (1 + Math.exp(-logit))) < 1e-5);
+  assert.ok(Math.abs(one!.score - sigmoid(logitsOf(states)[0]!)) < 1e-5);
   assert.equal(new Set([one!.score, two!.score, three!.score]).size, 3);
   const query = "the cat sits in the dog . the cat sits in the dog . the";
   await assert.rejects(run(spec, [{ query, text: "cat" }]), {
@@ -558,14 +520,12 @@ test("a folder in a cache of the hub is named as on the hub", () => {
 });
 
 test("transformers 5 gives no token types without model_input_names, and neither do we", async () => {
-  const config = { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } };
   const scoreOf = async (name: string, tokenizerConfig: object): Promise<number> => {
-    const files = { "model.onnx": tinyBert(1), "config.json": config, "tokenizer_config.json": tokenizerConfig };
+    const files = { "model.onnx": tinyBert(1), "config.json": reranker, "tokenizer_config.json": tokenizerConfig };
     const [result] = await run(await resolveModel(folderOf(name, files)), [{ query: "the cat", text: "dog runs" }]);
     return result!.score;
   };
-  const [first] = referenceStates([2, 4, 5, 3, 8, 9, 10, 3]);
-  const expected = 1 / (1 + Math.exp(-first!.reduce((total, value, j) => total + value * headWeights[j]!, 0)));
+  const expected = sigmoid(logitsOf(referenceStates([2, 4, 5, 3, 8, 9, 10, 3]))[0]!);
   for (const [name, own] of Object.entries({
     backend: { tokenizer_class: "TokenizersBackend" },
     named: { tokenizer_class: "BertTokenizer", model_input_names: ["input_ids", "attention_mask"] },

@@ -22,12 +22,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const path = folderOf("passes", {
   "model.onnx": tinyBert(),
-  "config.json": {
-    architectures: ["BertModel"],
-    hidden_size: width,
-    max_position_embeddings: 512,
-    pad_token_id: 0,
-  },
+  "config.json": { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 512, pad_token_id: 0 },
 });
 /** Of so many tokens, with the two at its ends. */
 const textOf = (tokens: number): string => "the ".repeat(tokens - 2).trimEnd();
@@ -70,15 +65,7 @@ test("the worker's passes follow the cost that it has learned", async () => {
   assert.deepEqual(await ran(taught((size, length) => 30 + 0.1 * size * length)), ["4 × 60", "2 × 410"]);
   // With nothing to share, there is hardly any padding.
   await ran(taught((size, length) => 0.2 * size * length));
-  const padded = shapes.reduce(
-    (sum, shape) =>
-      sum +
-      shape
-        .split(" × ")
-        .map(Number)
-        .reduce((a, b) => a * b),
-    0,
-  );
+  const padded = shapes.reduce((sum, shape) => sum + shape.split(" × ").reduce((size, n) => size * Number(n), 1), 0);
   assert.ok(padded < 1.03 * (400 + 12 + 14 + 410 + 13 + 60), shapes.join(", "));
   await model.session.release();
 });

@@ -18,12 +18,7 @@ test("a text with no token is one unknown token", () => {
 });
 
 test("a position inside a piece that nothing else reaches counts as unknown at score 0, as in the reference", () => {
-  const pieces = (y: number): [string, number][] => [
-    ["<unk>", 0],
-    ["\u2581", -1],
-    ["xy", -2],
-    ["y", y],
-  ];
+  const pieces = (y: number): [string, number][] => [["<unk>", 0], ["\u2581", -1], ["xy", -2], ["y", y]]; // prettier-ignore
   assert.deepEqual(unigramTokenizer(pieces(-4), 1).encode("xy"), [1, 2]);
   assert.deepEqual(unigramTokenizer(pieces(-2.5), 1).encode("xy"), [1, 0, 3]);
   assert.deepEqual(unigramTokenizer(pieces(-4), 1).encode("xz"), [1, 0]);
@@ -35,15 +30,7 @@ test("reserved pieces are never produced", () => {
 });
 
 test("of two segmentations the likelier one is chosen, of equals the one with the shorter last piece", () => {
-  const pieces: [string, number][] = [
-    ["<unk>", 0],
-    ["\u2581", -1],
-    ["a", -2],
-    ["b", -2],
-    ["ab", -3],
-    ["c", -2],
-    ["bc", -4],
-  ];
+  const pieces = Object.entries({ "<unk>": 0, "\u2581": -1, a: -2, b: -2, ab: -3, c: -2, bc: -4 });
   const small = unigramTokenizer(pieces, 1);
   assert.deepEqual(small.encode("ab"), [1, 4]);
   assert.deepEqual(small.encode("bc"), [1, 3, 5]);

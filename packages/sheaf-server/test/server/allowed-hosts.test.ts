@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { get, type IncomingMessage } from "node:http";
 import { once } from "node:events";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { Client, credentials } from "@grpc/grpc-js";
 import { hostCheck, hostWarning } from "../../dist/http/allowed-hosts.js";
 import { createServer } from "../../dist/index.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { service } from "./grpc-serving.js";
 import { doubling, serving } from "./serving.js";
@@ -64,33 +65,26 @@ test("off loopback hosts are checked where ALLOWED_HOSTS is set, and addresses p
   assert.equal(check("evil.example")?.status, 421);
 });
 
-test("a server whose requests may take longer than its shutdown warns of it", async (t) => {
-  const server = await createServer({
-    models: [doubling()],
-    settings: { port: 0, logLevel: "silent", requestTimeoutMs: 30_000 },
-  });
+/** Starts a server, and gives its warnings. */
+async function warnings(t: TestContext, own: Partial<Settings>): Promise<{ said: unknown[]; port: string }> {
+  const server = await createServer({ models: [doubling()], settings: { port: 0, logLevel: "silent", ...own } });
   t.after(() => server.close({ graceMs: 0 }));
-  const warnings: unknown[] = [];
-  server.app.log.warn = (...words: unknown[]) => void warnings.push(words[0]);
-  await server.listen();
-  assert.deepEqual(warnings, [
-    "REQUEST_TIMEOUT_MS (30000) exceeds SHUTDOWN_GRACE_MS (25000): a shutdown cuts off requests that could still be answered.",
-  ]);
+  const said: unknown[] = [];
+  server.app.log.warn = (...words: unknown[]) => void said.push(words[0]);
+  return { said, port: new URL(await server.listen()).port };
+}
+
+test("a server whose requests may take longer than its shutdown warns of it", async (t) => {
+  const { said } = await warnings(t, { requestTimeoutMs: 30_000 });
+  assert.deepEqual(said, ["REQUEST_TIMEOUT_MS (30000) exceeds SHUTDOWN_GRACE_MS (25000): a shutdown cuts off requests that could still be answered."]); // prettier-ignore
 });
 
 test("a server without a key that takes any host warns of it, once", async (t) => {
   assert.equal(hostWarning({ host: "127.0.0.1", apiKey: undefined, allowedHosts: [] }), undefined);
   assert.equal(hostWarning({ host: "0.0.0.0", apiKey: "k", allowedHosts: [] }), undefined);
   assert.equal(hostWarning({ host: "0.0.0.0", apiKey: undefined, allowedHosts: ["a"] }), undefined);
-  const server = await createServer({
-    models: [doubling()],
-    settings: { port: 0, host: "0.0.0.0", logLevel: "silent" },
-  });
-  t.after(() => server.close({ graceMs: 0 }));
-  const warnings: unknown[] = [];
-  server.app.log.warn = (...words: unknown[]) => void warnings.push(words[0]);
-  const url = new URL(await server.listen());
-  url.hostname = "127.0.0.1";
-  for (const host of ["evil.example", "other.example"]) assert.equal(await statusFor(url.origin, "/livez", host), 200);
-  assert.deepEqual(warnings, ["The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names."]); // prettier-ignore
+  const { said, port } = await warnings(t, { host: "0.0.0.0" });
+  for (const host of ["evil.example", "other.example"])
+    assert.equal(await statusFor(`http://127.0.0.1:${port}`, "/livez", host), 200);
+  assert.deepEqual(said, ["The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names."]); // prettier-ignore
 });

@@ -65,15 +65,6 @@ test("one connection more than MAX_CONNECTIONS is closed, and there is room agai
   assert.match(reply, /^HTTP\/1\.1 200 /);
 });
 
-test("pipelined requests are answered in order", async (t) => {
-  const server = await serving(t, [doubling()]);
-  const one = (value: number): string => post("content-length: 7\r\n", `[${value},${value},${value}]`);
-  const last = post("content-length: 7\r\nconnection: close\r\n", "[3,3,3]");
-  const replies = await exchange(server.url, one(1) + one(2) + last);
-  const outputs = [...replies.matchAll(/"output":(\[[^\]]*\])/g)].map(([, output]) => output);
-  assert.deepEqual(outputs, ["[2,2,2]", "[4,4,4]", "[6,6,6]"]);
-});
-
 test("a connection begins one request after another, and none while its client leaves a reply unread", async (t) => {
   const server = await serving(t, [doubling()]);
   let begun = 0;

@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { Agent, request, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { BatcherError } from "sheaf";
 import { httpStatusOf } from "sheaf/internal/http";
 import type { ModelDefinition } from "../../dist/index.js";
 import { problemOf, statusOfCode, type ProblemCode } from "../../dist/problems/problem.js";
-import { doubling, gated, measuringTexts, serving, type Reply } from "./serving.js";
+import type { Settings } from "../../dist/settings/settings.js";
+import { until, type Reply } from "../asking.js";
+import { doubling, gated, measuringTexts, serving } from "./serving.js";
 
 /** Every error is a problem document with OpenAI's `error` inside; the request id is in body and header. */
 function assertProblem(
@@ -159,44 +161,38 @@ test("the messages of a server advise no option of the library", () => {
     assert.doesNotMatch(message, /\b(timeoutMs|runTimeoutMs|maxQueueSize|onQueueFull|maxBatchWeight)\b/);
 });
 
-test("a full queue gets 429 at once, with the time to come back, before an input is looked at", async (t) => {
+/** A server whose queue is full, and what lets it go on. */
+async function full(t: TestContext, settings: Partial<Settings> & { readonly queueMaxSize: number }) {
   const model = gated();
-  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 2 });
+  const server = await serving(t, [model], { maxBatchSize: 1, ...settings });
   const accepted = [server.post("/infer", [0, 0, 0])];
   await model.started;
-  const served = server.models.all[0]!;
-  for (const waiting of [1, 2]) {
-    accepted.push(server.post("/infer", [waiting, 0, 0]));
-    while (served.stats().queued < waiting) await new Promise((resolve) => setImmediate(resolve));
+  while (accepted.length <= settings.queueMaxSize) accepted.push(server.post("/infer", [1, 0, 0]));
+  await until(() => server.models.all[0]!.stats().queued === settings.queueMaxSize);
+  const release = async (): Promise<void> => {
+    model.release();
+    for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
+  };
+  return { server, release };
+}
+
+test("a full queue gets QUEUE_FULL_STATUS at once, with the time to come back, before an input is looked at", async (t) => {
+  for (const status of [429, 503] as const) {
+    const { server, release } = await full(t, { queueMaxSize: 2, queueFullStatus: status });
+    for (const body of [[3, 0, 0], { inputs: [[4, 0, 0]] }, [3, 0]]) {
+      const refused = await server.post("/infer", body);
+      const message = /queue of gated is full: 2 items wait \(QUEUE_MAX_SIZE 2\)\. Retry in \d+ ms/;
+      assertProblem(refused, { status, code: "QUEUE_FULL", message });
+      for (const name of ["retry-after", "retry-after-ms"]) assert.match(refused.headers.get(name)!, /^[1-9]\d*$/);
+    }
+    await release();
+    const late = await server.post("/infer", [3, 0]);
+    assertProblem(late, { status: 422, code: "INVALID_INPUT", message: /array of 3/ });
   }
-  const full = await server.post("/infer", [3, 0, 0]);
-  assertProblem(full, {
-    status: 429,
-    code: "QUEUE_FULL",
-    message: /queue of gated is full: 2 items wait \(QUEUE_MAX_SIZE 2\). Retry in \d+ ms/,
-  });
-  assert.match(full.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
-  assert.match(full.headers.get("retry-after-ms") ?? "", /^[1-9]\d*$/);
-  const several = await server.post("/infer", { inputs: [[4, 0, 0]] }); // prettier-ignore
-  assertProblem(several, { status: 429, code: "QUEUE_FULL", message: /queue of gated is full/ });
-  const bad = await server.post("/infer", [3, 0]);
-  assertProblem(bad, { status: 429, code: "QUEUE_FULL", message: /queue of gated is full/ });
-  model.release();
-  assert.deepEqual(
-    (await Promise.all(accepted)).map(({ status }) => status),
-    [200, 200, 200],
-  );
-  const late = await server.post("/infer", [3, 0]);
-  assertProblem(late, { status: 422, code: "INVALID_INPUT", message: /array of 3/ });
 });
 
 test("a full queue refuses before the body has come, and the connection serves the next request", async (t) => {
-  const model = gated();
-  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 1 });
-  const accepted = [server.post("/infer", [0, 0, 0])];
-  await model.started;
-  accepted.push(server.post("/infer", [1, 0, 0]));
-  while (server.models.all[0]!.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  const { server, release } = await full(t, { queueMaxSize: 1 });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   const body = JSON.stringify([2, 0, 0]);
@@ -214,33 +210,7 @@ test("a full queue refuses before the body has come, and the connection serves t
   const { text: metrics } = await server.get("/metrics");
   assert.match(metrics, /^sheaf_requests_total\{route="\/infer",status="429"\} 1$/m);
   assert.match(metrics, /^sheaf_items_total\{batcher="gated",outcome="rejected"\} 3$/m);
-  model.release();
-  assert.deepEqual((await Promise.all(accepted)).map(({ status }) => status), [200, 200]); // prettier-ignore
-});
-
-test("QUEUE_FULL_STATUS 503 changes the status and keeps the rest", async (t) => {
-  const model = gated();
-  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 1, queueFullStatus: 503 });
-  const accepted = [server.post("/infer", [0, 0, 0])];
-  await model.started;
-  accepted.push(server.post("/infer", [1, 0, 0]));
-  while (server.models.all[0]!.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
-  const full = await server.post("/infer", [2, 0, 0]);
-  assertProblem(full, { status: 503, code: "QUEUE_FULL", message: /queue of gated is full/ });
-  assert.ok(full.headers.has("retry-after-ms"));
-  model.release();
-  await Promise.all(accepted);
-});
-
-test("a deadline by header gets 504, and the item is not run", async (t) => {
-  const model = gated();
-  const server = await serving(t, [model], { maxBatchSize: 1 });
-  const first = server.post("/infer", [0, 0, 0]);
-  await model.started;
-  const late = await server.post("/infer", [1, 0, 0], { "x-request-timeout-ms": "20" });
-  assertProblem(late, { status: 504, code: "TIMEOUT", message: /20 ms/ });
-  model.release();
-  assert.equal((await first).status, 200);
+  await release();
 });
 
 test("a run past RUN_TIMEOUT_MS, by default half of the request's time, gets 504", async (t) => {

@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import type { ModelDefinition } from "../../dist/index.js";
 import { changedValues } from "../../dist/http/bodies/changed-values.js";
 import { JsonBounds, mayExceed } from "../../dist/http/bodies/json-bounds.js";
 import { costs } from "../../dist/shared/costs.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { grpcServing } from "./grpc-serving.js";
-import { measuringTexts, serving } from "./serving.js";
-
-const json = { input: { kind: "json" }, output: { kind: "json" } } as const;
-const echo: ModelDefinition = { name: "echo", ...json, run: (items: unknown[]) => items };
+import { post } from "../asking.js";
+import { echo, measuringTexts, serving } from "./serving.js";
 
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
 const keys = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"k${i}":0`).join()}}`;
@@ -72,13 +69,9 @@ for (const { name, value, message } of tooMuch) {
     }
     const api = await embeddingApi(t);
     const proxy = await proxying(t, api.baseURL);
-    const init = { method: "POST", headers: { "content-type": "application/json" } };
-    const reply = await fetch(`${proxy.url}/v1/embeddings`, {
-      ...init,
-      body: `{"model":"tiny","input":"a","x":${value}}`,
-    });
+    const reply = await post(`${proxy.url}/v1/embeddings`, `{"model":"tiny","input":"a","x":${value}}`);
     assert.equal(reply.status, 422);
-    assert.match(await reply.text(), message);
+    assert.match(reply.text, message);
     assert.equal(api.requests.length, 0);
   });
 }
@@ -172,11 +165,10 @@ for (const { value, message } of changed) {
     }
     const api = await embeddingApi(t);
     const proxy = await proxying(t, api.baseURL, { cacheMaxBytes: 1_000_000 });
-    const init = { method: "POST", headers: { "content-type": "application/json" } };
     const body = `{"model":"tiny","input":"a","extra":{"n":[${value}]}}`;
-    const reply = await fetch(`${proxy.url}/v1/embeddings`, { ...init, body });
-    assert.equal(reply.status, 422);
-    const { detail } = (await reply.json()) as { detail: string };
+    const { status, json } = await post(`${proxy.url}/v1/embeddings`, body);
+    assert.equal(status, 422);
+    const { detail } = json;
     assert.ok(detail.startsWith("extra.n[0] must"), detail);
     assert.match(detail, message);
     assert.equal(api.requests.length, 0);

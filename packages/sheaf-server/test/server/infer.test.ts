@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
-import { doubling, gated, measuringTexts, serving } from "./serving.js";
+import { doubling, echo, gated, measuringTexts, serving } from "./serving.js";
 
 test("one input, bare or as `input`, gets its own result and how it came about", async (t) => {
   const server = await serving(t, [doubling()]);
@@ -39,12 +39,6 @@ test("several inputs get results in order, and a bad one its error in its place"
 });
 
 test("a result may be any JSON: null, and objects with fields that other models count with", async (t) => {
-  const echo: ModelDefinition = {
-    name: "echo",
-    input: { kind: "json" },
-    output: { kind: "json" },
-    run: (items: unknown[]) => items,
-  };
   const server = await serving(t, [echo]);
   for (const value of [null, { tokens: "0x10", truncated: 1 }, { tokens: [7] }, { tokens: null }, [], ""]) {
     const { status, json } = await server.post("/infer", { input: value });
@@ -66,29 +60,6 @@ test("an item that the model fails has its error in its place, and its batch-mat
   assert.match(json.outputs[1].error.message, /seven is bad/);
 });
 
-test("200 requests at once run in few batches, and each gets its own result", async (t) => {
-  const model = doubling();
-  const run = model.run as (batch: Float32Array[]) => Promise<Float32Array[]>;
-  const slow = {
-    ...model,
-    run: (batch: Float32Array[]) => new Promise((r) => setTimeout(r, 10)).then(() => run(batch)),
-  };
-  const server = await serving(t, [slow as ModelDefinition]);
-  const replies = await Promise.all(Array.from({ length: 200 }, (_, i) => server.post("/infer", [i, i + 1, i + 2])));
-  for (const [i, { json }] of replies.entries()) assert.deepEqual(json.output, [2 * i, 2 * i + 2, 2 * i + 4]);
-  assert.ok(model.runs < 100, `${model.runs} runs`);
-  assert.ok(replies.some(({ json }) => json.batch_size > 1));
-  // The run waits 10 ms; a timer may fire a moment early.
-  assert.ok(replies.every(({ json }) => json.run_ms > 9));
-});
-
-test("float32 results survive JSON exactly", async (t) => {
-  const server = await serving(t, [{ ...doubling(), run: (items: Float32Array[]) => items }]);
-  const input = [0.1, 1e-45, 3.4028234663852886e38];
-  const { json } = await server.post("/infer", input);
-  assert.deepEqual(Float32Array.from(json.output), Float32Array.from(input));
-});
-
 test("a client that hangs up is cancelled: its waiting item is never run", async (t) => {
   const model = gated();
   let items = 0;
@@ -98,12 +69,7 @@ test("a client that hangs up is cancelled: its waiting item is never run", async
   const first = server.post("/infer", [1, 1, 1]);
   await model.started;
   const controller = new AbortController();
-  const hangingUp = fetch(`${server.url}/infer`, {
-    method: "POST",
-    body: "[2,2,2]",
-    headers: { "content-type": "application/json" },
-    signal: controller.signal,
-  });
+  const hangingUp = server.post("/infer", [2, 2, 2], {}, controller.signal);
   const served = server.models.all[0]!;
   while (served.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
   controller.abort();
@@ -113,22 +79,4 @@ test("a client that hangs up is cancelled: its waiting item is never run", async
   assert.equal((await first).status, 200);
   assert.equal(items, 1);
   assert.equal(served.stats().items.aborted, 1);
-});
-
-test("a higher priority by header overtakes what waits", async (t) => {
-  const order: number[] = [];
-  const model = gated();
-  const run = model.run as (batch: Float32Array[]) => Promise<Float32Array[]>;
-  const noting = { ...model, run: (batch: Float32Array[]) => (order.push(batch[0]![0]!), run(batch)) };
-  const server = await serving(t, [noting], { maxBatchSize: 1 });
-  const replies = [server.post("/infer", [0, 0, 0])];
-  await model.started;
-  const served = server.models.all[0]!;
-  for (const [index, priority] of ["bulk", "interactive", "immediate"].entries()) {
-    replies.push(server.post("/infer", [index + 1, 0, 0], { "x-sheaf-priority": priority }));
-    while (served.stats().queued <= index) await new Promise((resolve) => setImmediate(resolve));
-  }
-  model.release();
-  await Promise.all(replies);
-  assert.deepEqual(order, [0, 3, 2, 1]);
 });

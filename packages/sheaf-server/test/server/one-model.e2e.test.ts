@@ -1,20 +1,14 @@
 // One list of promises for a model, wherever its batches run: on this machine, or on a worker behind a gateway.
 import assert from "node:assert/strict";
-import { after, before, test, type TestContext } from "node:test";
+import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type ModelDefinition } from "../../dist/index.js";
 import type { RunningServer } from "../../dist/server/server.js";
 import type { Settings } from "../../dist/settings/settings.js";
-import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
+import { nats, skip } from "../e2e/nats.js";
 import { atEnd } from "../at-end.js";
-import { gated, serving, type Reply, type Serving } from "./serving.js";
-
-const skip: string | false = whyNoNats() ?? false;
-let nats: RunningNats;
-before(async () => {
-  if (skip === false) nats = await startNats();
-});
-after(() => nats?.stop());
+import type { Reply } from "../asking.js";
+import { gated, serving, type Serving } from "./serving.js";
 
 type Run = (items: Float32Array[]) => Promise<unknown[]>;
 

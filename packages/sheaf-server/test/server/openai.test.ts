@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI, { APIError } from "openai";
 import type { ModelDefinition } from "../../dist/index.js";
-import { gated, measuringTexts, serving } from "./serving.js";
+import { opening } from "../asking.js";
+import { measuringTexts, serving } from "./serving.js";
 import { embeddingTexts } from "./text-models.js";
 
 test("openai's client embeds one text and several, as floats and as base64, with the same result", async (t) => {
@@ -38,7 +39,10 @@ test("the fields of TEI's, Jina's, NVIDIA's and vLLM's clients are taken, and ob
   assert.deepEqual(await embed({}), [3, 4], "no model is named");
   const idle = { embedding_type: "float", task: "text-matching", late_chunking: false, truncate: "END", priority: 0 };
   assert.deepEqual(await embed(idle), [3, 4]);
-  assert.deepEqual(await embed({ normalized: false, truncate: true, task: null }), [3, 4]);
+  assert.deepEqual(
+    await embed({ normalized: false, truncate: true, task: null, user: null, dimensions: null }),
+    [3, 4],
+  );
   const unit = await embed({ normalized: true });
   assert.ok(Math.abs(unit[0] - 0.6) < 1e-6 && Math.abs(unit[1] - 0.8) < 1e-6, String(unit));
   assert.equal(typeof (await embed({ embedding_type: "base64" })), "string");
@@ -47,16 +51,6 @@ test("the fields of TEI's, Jina's, NVIDIA's and vLLM's clients are taken, and ob
   assert.match(await embed({ late_chunking: true }), /^422 late_chunking: /);
   assert.match(await embed({ embedding_type: "int4" }), /^422 embedding_type: /);
   assert.match(await embed({ embedding_type: "base64", encoding_format: "float" }), /^422 embedding_type: /);
-});
-
-test("openai's client lists the models", async (t) => {
-  const { url } = await serving(t, [measuringTexts("first"), measuringTexts("second")]);
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
-  const { data } = await client.models.list();
-  assert.deepEqual(
-    data.map(({ id }) => id),
-    ["first", "second"],
-  );
 });
 
 test("a model's task follows from its inputs and outputs, unless its definition names one", async (t) => {
@@ -79,10 +73,11 @@ test("a model's task follows from its inputs and outputs, unless its definition 
   assert.deepEqual(tasks, [...kinds.map(([task]) => task), "haiku"]);
 });
 
-test("openai's client retrieves a model, also one with a slash in its name", async (t) => {
+test("openai's client lists the models and retrieves one, also one with a slash in its name", async (t) => {
   const { url } = await serving(t, [measuringTexts("first"), measuringTexts("org/second")]);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
   const listed = (await client.models.list()).data;
+  assert.deepEqual(listed.map(({ id }) => id), ["first", "org/second"]); // prettier-ignore
   for (const model of listed) assert.deepEqual(await client.models.retrieve(model.id), model);
   await assert.rejects(client.models.retrieve("none"), (error) => {
     assert.ok(error instanceof APIError);
@@ -129,37 +124,11 @@ test("dimensions cuts the vectors of a model that allows it, and brings them bac
     });
 });
 
-test("null stands for a field that is not given", async (t) => {
-  const { post } = await serving(t, [measuringTexts()]);
-  const nulls = { encoding_format: null, dimensions: null, user: null };
-  const { status, json } = await post("/v1/embeddings", { model: "measure", input: "x", ...nulls });
-  assert.deepEqual([status, json.data[0].embedding], [200, [1, 120]]);
-});
-
-test("openai's client shows the message, the code and the path of an error", async (t) => {
-  const { url } = await serving(t, [measuringTexts()]);
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
-  await assert.rejects(client.embeddings.create({ model: "measure", input: ["a", ""] }), (error) => {
-    assert.ok(error instanceof APIError);
-    assert.deepEqual([error.status, error.code, error.param], [422, "INVALID_INPUT", "input[1]"]);
-    assert.match(error.message, /input\[1\] must be a text that is not empty/);
-    return true;
-  });
-});
-
 test("openai's client waits as long as a full queue asks, then succeeds", async (t) => {
-  const model = {
-    ...gated("measure"),
-    input: { kind: "text", maxTokens: 9 } as const,
-    run: measuringTexts().run,
-  };
-  let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  const inner = model.run as (texts: string[]) => unknown[];
-  const server = await serving(t, [{ ...model, run: async (texts: string[]) => (await released, inner(texts)) }], {
-    maxBatchSize: 1,
-    queueMaxSize: 1,
-  });
+  const { opened: released, open: release } = opening();
+  const { run, ...model } = measuringTexts();
+  const held = async (texts: string[]) => (await released, (run as (texts: string[]) => unknown[])(texts));
+  const server = await serving(t, [{ ...model, run: held }], { maxBatchSize: 1, queueMaxSize: 1 });
   const served = server.models.all[0]!;
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 5 });
   const accepted = [0, 1].map(() => server.post("/v1/embeddings", { model: "measure", input: "x" }));

@@ -2,21 +2,13 @@ import type { TestContext } from "node:test";
 import { createServer, type ModelDefinition } from "../../dist/index.js";
 import type { RunningServer } from "../../dist/server/server.js";
 import type { Settings } from "../../dist/settings/settings.js";
+import { get, opening, post, type Reply } from "../asking.js";
 import { atEnd } from "../at-end.js";
-
-export interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  /** The body, if it is JSON. */
-  readonly json: any;
-}
 
 export interface Serving extends RunningServer {
   readonly url: string;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
-  /** A body that is not a text is sent as JSON. */
-  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>;
+  post(path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Reply>;
 }
 
 /** Serves on a free port until the test ends. */
@@ -29,23 +21,21 @@ export async function serving(
   const server = made as RunningServer;
   atEnd(t, () => server.close({ graceMs: 0 }));
   const url = await server.listen();
-  const request = async (path: string, init: RequestInit): Promise<Reply> => {
-    const response = await fetch(url + path, init);
-    const text = await response.text();
-    const isJson = (response.headers.get("content-type") ?? "").includes("json");
-    return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
-  };
   return Object.assign(server, {
     url,
-    get: (path: string, headers: Record<string, string> = {}) => request(path, { headers }),
-    post: (path: string, body: unknown, headers: Record<string, string> = {}) =>
-      request(path, {
-        method: "POST",
-        body: typeof body === "string" ? body : JSON.stringify(body),
-        headers: { "content-type": "application/json", ...headers },
-      }),
+    get: (path: string, headers?: Record<string, string>) => get(url + path, headers),
+    post: (path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal) =>
+      post(url + path, body, headers, signal),
   });
 }
+
+/** Gives back the JSON that it gets. */
+export const echo: ModelDefinition = {
+  name: "echo",
+  input: { kind: "json" },
+  output: { kind: "json" },
+  run: (items: unknown[]) => items,
+};
 
 /** Doubles three numbers; counts its runs and items. */
 export function doubling(name = "double"): ModelDefinition & { runs: number; items: number } {
@@ -83,10 +73,8 @@ export function measuringTexts(name = "measure"): ModelDefinition {
 
 /** Runs one batch at a time, and only when told: `release()` ends the running one and lets all later ones through. */
 export function gated(name = "gated"): ModelDefinition & { release(): void; readonly started: Promise<void> } {
-  let release!: () => void;
-  let start!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  const started = new Promise<void>((resolve) => (start = resolve));
+  const { opened: released, open: release } = opening();
+  const { opened: started, open: start } = opening();
   return {
     ...doubling(name),
     run: async (items: Float32Array[]) => {
@@ -94,7 +82,7 @@ export function gated(name = "gated"): ModelDefinition & { release(): void; read
       await released;
       return items;
     },
-    release: () => release(),
+    release,
     started,
   };
 }

@@ -4,7 +4,7 @@ import type { ModelDefinition } from "../../dist/index.js";
 import { ThreadTurns, threadTurns } from "../../dist/http/thread-turns.js";
 import { jsonPart, jsonText } from "../../dist/server/codec/large-json.js";
 import { costs } from "../../dist/shared/costs.js";
-import { measuringTexts, serving } from "./serving.js";
+import { echo, measuringTexts, serving } from "./serving.js";
 
 /** Turns on a thread whose time passes only in their work, and in `pass`. */
 function virtual() {
@@ -89,13 +89,6 @@ test("work that throws rejects its own promise, and the turns go on", async () =
   await assert.rejects(failed, /mine/);
   assert.equal(await next, "others");
 });
-
-const echo: ModelDefinition = {
-  name: "echo",
-  input: { kind: "json" },
-  output: { kind: "json" },
-  run: (items) => items,
-};
 
 test("one account may have a bounded number of large bodies wait; one more gets 429, and small ones are let in", async (t) => {
   const { turns, take, pass } = virtual();

@@ -4,11 +4,8 @@ import OpenAI from "openai";
 import type { ModelDefinition } from "../../dist/index.js";
 import type { Settings } from "../../dist/settings/settings.js";
 import { serving, doubling, gated, measuringTexts, type Serving } from "../server/serving.js";
+import { until } from "../asking.js";
 import { bearer, entry, keysFile, sha256 } from "./keys.js";
-
-const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
-};
 
 async function servingKeys(
   t: TestContext,
@@ -168,12 +165,9 @@ test("an item counts until its run ends: who hangs up or gives up has no room fo
     const model = gated();
     const server = await servingKeys(t, [entry("a", { itemsInFlight: 2 })], model, { apiKey: "own" });
     const controller = new AbortController();
-    const given = fetch(`${server.url}/infer`, {
-      method: "POST",
-      signal: controller.signal,
-      headers: { "content-type": "application/json", ...bearer("sk-a"), ...(ending === "timeout" && { "x-request-timeout-ms": "60" }) },
-      body: JSON.stringify({ inputs: [[1, 2, 3], [4, 5, 6]] }),
-    }).then(({ status }) => status, () => "gone"); // prettier-ignore
+    const inputs = [[1, 2, 3], [4, 5, 6]]; // prettier-ignore
+    const headers = { ...bearer("sk-a"), ...(ending === "timeout" && { "x-request-timeout-ms": "60" }) };
+    const given = server.post("/infer", { inputs }, headers, controller.signal).then(({ status }) => status, () => "gone"); // prettier-ignore
     await model.started;
     if (ending === "hang up") controller.abort();
     assert.equal(await given, ending === "hang up" ? "gone" : 200);

@@ -10,6 +10,7 @@ import { Callers } from "../../dist/tenants/callers.js";
 import { routed } from "../../dist/proxy/key-batcher.js";
 import { collected } from "../load/streams.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
+import { opening, post, until } from "../asking.js";
 import { bearer, entry, keysFile } from "./keys.js";
 
 test("keys of the proxy's own share the upstream's key and its requests; the upstream never sees them", async (t) => {
@@ -66,8 +67,7 @@ test("with TENANT_BY=header tenants of a gateway share requests: the header goes
 });
 
 test("tenants of the proxy take turns: behind a flood another's text is in the next request", async (t) => {
-  let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
+  const { opened: released, open: release } = opening();
   const api = await embeddingApi(t, { latencyMs: () => released });
   const settings = {
     tenantBy: "header",
@@ -93,27 +93,23 @@ test("tenants of the proxy take turns: behind a flood another's text is in the n
 
 /** Two keys of the proxy's own before an API that answers when it is told. */
 async function heldProxy(t: TestContext, settings: Partial<Settings> = {}) {
-  let release!: () => void;
-  const released = new Promise<void>((resolve) => (release = resolve));
+  const { opened: released, open: release } = opening();
   const api = await embeddingApi(t, { latencyMs: () => released });
   const keys = { apiKeysFile: keysFile(t, [entry("a"), entry("b"), entry("op", { operator: true })]).path };
   const proxy = await proxying(t, api.baseURL, { ...keys, upstreamApiKey: "sk-upstream", maxWaitMs: 0, ...settings });
   const waiting = async (tenant: string, items: number): Promise<void> => {
     const line = `sheaf_tenant_in_flight_items{tenant="${tenant}"} ${items}\n`;
-    while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes(line))
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(async () => (await proxy.get("/metrics", bearer("sk-op"))).text.includes(line));
   };
   return { api, proxy, release, waiting };
 }
 
 test("the limits of a key and model hold for any header and query that a caller makes up", async (t) => {
   const { api, proxy, release, waiting } = await heldProxy(t, { upstreamConcurrency: 2 });
-  const replies = Array.from({ length: 20 }, (_, i) =>
-    fetch(`${proxy.url}/v1/embeddings?v=${i % 2}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-foo": String(i), ...bearer("sk-a") },
-      body: JSON.stringify({ model: "tiny", input: `t${i}` }),
-    }),
+  const replies = Array.from(
+    { length: 20 },
+    (_, i) =>
+    post(`${proxy.url}/v1/embeddings?v=${i % 2}`, { model: "tiny", input: `t${i}` }, { "x-foo": String(i), ...bearer("sk-a") }), // prettier-ignore
   );
   await waiting("a", 20);
   release();
@@ -123,8 +119,7 @@ test("the limits of a key and model hold for any header and query that a caller 
 });
 
 test("a 429, a text that is asked for twice and a first caller who hangs up end nothing: the second is answered", async (t) => {
-  let refuse!: () => void;
-  const refused = new Promise<void>((resolve) => (refuse = resolve));
+  const { opened: refused, open: refuse } = opening();
   const fault = async (_: unknown, number: number): Promise<object | undefined> => {
     if (number > 1) return undefined;
     await refused;
@@ -140,17 +135,15 @@ test("a 429, a text that is asked for twice and a first caller who hangs up end 
     maxBatchSize: 2,
   };
   const proxy = await proxying(t, api.baseURL, settings);
-  const until = async (line: string): Promise<void> => {
-    while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes(line))
-      await new Promise((resolve) => setTimeout(resolve, 2));
-  };
+  const shown = (line: string): Promise<void> =>
+    until(async () => (await proxy.get("/metrics", bearer("sk-op"))).text.includes(line));
   const controller = new AbortController();
   const other = proxy.embed("another text", { key: "sk-a" });
   const first = proxy.embed("the same text", { key: "sk-a", signal: controller.signal }).catch(() => "gone");
   const second = proxy.embed("the same text", { key: "sk-a" });
-  await until('sheaf_tenant_in_flight_items{tenant="a"} 3');
+  await shown('sheaf_tenant_in_flight_items{tenant="a"} 3');
   refuse();
-  await until('sheaf_rate_limit_refusals_total{batcher="upstream"} 1');
+  await shown('sheaf_rate_limit_refusals_total{batcher="upstream"} 1');
   controller.abort();
   assert.equal(await first, "gone");
   for (const { status, json } of await Promise.all([other, second]))
@@ -170,8 +163,9 @@ test("a text counts until the request that has it is answered, also when its cal
   await waiting("b", 1);
   controller.abort();
   assert.equal(await gone, "gone");
-  while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes('{tenant="a",outcome="aborted"} 1'))
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(async () =>
+    (await proxy.get("/metrics", bearer("sk-op"))).text.includes('{tenant="a",outcome="aborted"} 1'),
+  );
   assert.equal((await proxy.embed("more", { key: "sk-a" })).json.error.code, "TENANT_LIMIT");
   release();
   assert.equal((await other).status, 200);

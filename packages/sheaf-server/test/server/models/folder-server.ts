@@ -1,22 +1,16 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
 import { openApp } from "../../../dist/http/app.js";
 import type { ModelDefinition } from "../../../dist/index.js";
 import type { ModelSource } from "../../../dist/server/models/deployment.js";
 import { serverOn, type RunningServer } from "../../../dist/server/server.js";
 import { defaultSettings, type Settings } from "../../../dist/settings/settings.js";
+import { get, post, type Reply } from "../../asking.js";
 import { atEnd } from "../../at-end.js";
 
 export const key = "k";
-
-export interface Reply {
-  readonly status: number;
-  readonly json: any;
-  readonly text: string;
-}
 
 export interface FolderServer extends RunningServer {
   readonly url: string;
@@ -74,35 +68,20 @@ export async function servingFolder(
   });
   if (isReady) await server.ready();
   const url = await server.listen();
-  const request = async (path: string, init: RequestInit): Promise<Reply> => {
-    const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string> | undefined) };
-    const response = await fetch(url + path, { ...init, headers });
-    const text = await response.text();
-    const isJson = (response.headers.get("content-type") ?? "").includes("json");
-    return { status: response.status, text, json: isJson ? JSON.parse(text) : undefined };
-  };
-  const post: FolderServer["post"] = (path, body = {}, headers = {}) =>
-    request(path, {
-      method: "POST",
-      body: typeof body === "string" ? body : JSON.stringify(body),
-      headers: { "content-type": "application/json", ...headers },
-    });
+  const authorization = `Bearer ${key}`;
+  const asking: FolderServer["post"] = (path, body = {}, headers = {}) =>
+    post(url + path, body, { authorization, ...headers });
   return Object.assign(server, {
     url,
     folder,
     put,
-    get: (path: string) => request(path, {}),
-    post,
+    get: (path: string) => get(url + path, { authorization }),
+    post: asking,
     infer: async (model: string, input: unknown = 1) => {
-      const { status, json } = await post(`/infer/${model}`, { input });
+      const { status, json } = await asking(`/infer/${model}`, { input });
       return status === 200 ? json.output : status;
     },
-    load: (model: string) => post(`/v2/repository/models/${model}/load`),
-    unload: (model: string) => post(`/v2/repository/models/${model}/unload`),
+    load: (model: string) => asking(`/v2/repository/models/${model}/load`),
+    unload: (model: string) => asking(`/v2/repository/models/${model}/unload`),
   });
-}
-
-/** Waits until it holds; what it waits for must come. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(5);
 }

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { inferEvery } from "../../../dist/server/protocols/requests.js";
 import { doubling, measuringTexts } from "../serving.js";
-import { answering, servingFolder, until, waitingFor, type FolderServer } from "./folder-server.js";
+import { until } from "../../asking.js";
+import { answering, servingFolder, waitingFor, type FolderServer } from "./folder-server.js";
 
 const indexOf = async (server: FolderServer): Promise<unknown> =>
   Object.fromEntries(
@@ -31,7 +32,8 @@ test("a folder's models are served under its names; load, replace and unload go 
   server.put("b/3/model.mjs", answering("b3"));
   server.put("b/20/model.mjs", answering("b20"));
   assert.equal(await server.infer("b"), "b1", "nothing changes before it is asked for");
-  assert.deepEqual(await server.load("b"), { status: 200, json: {}, text: "{}" });
+  const { status, text } = await server.load("b");
+  assert.deepEqual([status, text], [200, "{}"]);
   assert.equal(await server.infer("b"), "b20", "the highest number, not the last text");
   assert.deepEqual((await server.get("/v2/models/b")).json.versions, ["20"]);
   const body = { inputs: [{ name: "input", datatype: "BYTES", shape: [1], data: ["1"] }] };

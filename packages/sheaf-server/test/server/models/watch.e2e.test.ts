@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { FolderWatch } from "../../../dist/server/models/repository/watch.js";
 import type { FolderRepository } from "../../../dist/server/models/repository/repository.js";
-import { answering, servingFolder, until } from "./folder-server.js";
+import { until } from "../../asking.js";
+import { answering, servingFolder } from "./folder-server.js";
 
 const silent = { warn: () => undefined, debug: () => undefined } as never;
 

@@ -68,6 +68,7 @@ async function postBinary(
   };
 }
 
+const infer = "/v2/models/double/infer";
 const floats = (...values: number[]): Buffer => Buffer.from(Float32Array.from(values).buffer);
 
 test("server, health and model metadata have the protocol's fields", async (t) => {
@@ -149,7 +150,7 @@ test("stats count requests, items and batches of every protocol, and their times
   assert.deepEqual([before.last_inference, before.inference_count, before.execution_count], [0, 0, 0]);
   const startedAtMs = Date.now();
   const rows = { name: "input", datatype: "FP32", shape: [8, 3], data: Array.from({ length: 24 }, () => 1) };
-  assert.equal((await server.post("/v2/models/double/infer", { inputs: [rows] })).status, 200);
+  assert.equal((await server.post(infer, { inputs: [rows] })).status, 200);
   assert.equal((await server.post("/infer/double", [1, 2, 3])).status, 200);
   assert.equal((await server.post("/infer/double", { inputs: [[1, 2, 3], "wrong"] })).status, 200);
   assert.equal((await server.post("/infer/double", ["wrong"])).status, 422);
@@ -218,10 +219,7 @@ test("JSON tensors, flat or nested, of several types; rows are items, and may be
         name: "INPUT1",
         shape: [2, 3],
         datatype: "INT64",
-        data: [
-          [10, 20, 30],
-          [40, 50, 60],
-        ],
+        data: [[10, 20, 30], [40, 50, 60]], // prettier-ignore
       },
       { name: "WORDS", shape: [2, 1], datatype: "BYTES", data: ["a", "é"] },
     ],
@@ -246,7 +244,7 @@ test("forty rows go through batches of four and come back in order", async (t) =
   await server.ready();
   const data = Array.from({ length: 120 }, (_, i) => i);
   const inputs = [{ name: "input", shape: [40, 3], datatype: "FP32", data }];
-  const { json } = await server.post("/v2/models/double/infer", { inputs });
+  const { json } = await server.post(infer, { inputs });
   assert.deepEqual(json.outputs, [
     { name: "output", datatype: "FP32", shape: [40, 3], data: data.map((value) => value * 2) },
   ]);
@@ -288,7 +286,7 @@ test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
 
   const all = await postBinary(
     server,
-    "/v2/models/double/infer",
+    infer,
     {
       parameters: { binary_data_output: true },
       inputs: [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }],
@@ -308,7 +306,7 @@ test("a repeated JSON head is used with the new bytes after it, and a different 
   const inBytes = { parameters: { binary_data_output: true } };
   const asked: [object, number][] = [[inBytes, 1], [inBytes, 2], [{ id: "a" }, 3], [{ id: "b" }, 4], [inBytes, 5]]; // prettier-ignore
   for (const [more, first] of asked) {
-    const reply = await postBinary(server, "/v2/models/double/infer", sized(more), floats(first, 0, 0));
+    const reply = await postBinary(server, infer, sized(more), floats(first, 0, 0));
     assert.equal(reply.status, 200);
     assert.equal(reply.json.id, (more as { id?: string }).id);
     const output = more === inBytes ? [...new Float32Array(Uint8Array.from(reply.bytes).buffer)] : reply.json.outputs[0].data; // prettier-ignore
@@ -334,107 +332,62 @@ test("what breaks the protocol is a 400 with its reason, and the server serves o
   const server = await serving(t, [doubling(), measuringTexts()]);
   await server.ready();
   const input = { name: "input", shape: [1, 3], datatype: "FP32" };
+  const data = [1, 2, 3];
+  const good = { ...input, data };
   const sized = (binary_data_size: unknown): object => ({ inputs: [{ ...input, parameters: { binary_data_size } }] });
-  const path = "/v2/models/double/infer";
-  const replies: [string, Promise<{ status: number; json: any }>][] = [
-    [
-      "length of the JSON, at most",
-      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "99999999" }),
-    ],
-    [
-      "length of the JSON, at most",
-      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "-1" }),
-    ],
-    [
-      "length of the JSON, at most",
-      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "1e3" }),
-    ],
-    ["not JSON", postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "5" })],
-    ["body is empty", postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "0" })],
-    ["binary_data_size must be a length within", postBinary(server, path, sized(12), floats(1, 2))],
-    ["binary_data_size must be a length within", postBinary(server, path, sized(-4), floats(1, 2, 3))],
-    ["binary_data_size must be a length within", postBinary(server, path, sized("12"), floats(1, 2, 3))],
-    ["must have 12 bytes for 3 × FP32, got 8", postBinary(server, path, sized(8), floats(1, 2))],
-    ["4 bytes follow that belong to no input", postBinary(server, path, sized(12), floats(1, 2, 3, 4))],
-    ["datatype must be FP32", server.post(path, { inputs: [{ ...input, datatype: "INT64", data: [1, 2, 3] }] })],
-    ["datatype must be FP32", server.post(path, { inputs: [{ ...input, datatype: "nonsense", data: [1, 2, 3] }] })],
-    ["name must be one of input", server.post(path, { inputs: [{ ...input, name: "x", data: [1, 2, 3] }] })],
-    [
-      "each once",
-      server.post(path, {
-        inputs: [
-          { ...input, data: [1, 2, 3] },
-          { ...input, data: [1, 2, 3] },
-        ],
-      }),
-    ],
-    ["inputs lacks input", server.post(path, { inputs: [] })],
-    ["inputs must be an array", server.post(path, {})],
-    ["must be an object", server.post(path, "[]")],
-    ["must hold 3 elements", server.post(path, { inputs: [{ ...input, data: [1, 2] }] })],
-    [
-      "inputs[0].shape[1] must be a length, from 0 to 2^53 − 1, got -3",
-      server.post(path, { inputs: [{ ...input, shape: [1, -3], data: [] }] }),
-    ],
-    ["shape must be an array of lengths", server.post(path, { inputs: [{ ...input, shape: "3", data: [] }] })],
-    [
-      "outputs[0].name must be one of output",
-      server.post(path, { inputs: [{ ...input, data: [1, 2, 3] }], outputs: [{ name: "y" }] }),
-    ],
-    ["id must be a text", server.post(path, { id: 5, inputs: [{ ...input, data: [1, 2, 3] }] })],
-    [
-      "id must be a text of at most 128",
-      server.post(path, { id: "x".repeat(1000), inputs: [{ ...input, data: [1, 2, 3] }] }),
-    ],
-    [
-      "shape must have at most 256 axes, got 100000",
-      server.post(path, { inputs: [{ ...input, shape: Array(100_000).fill(1), data: [1, 2, 3] }] }),
-    ],
-    ["not JSON", server.post(path, "{")],
-    [
-      "either data or binary_data_size",
-      postBinary(
-        server,
-        path,
-        { inputs: [{ ...input, data: [1, 2, 3], parameters: { binary_data_size: 12 } }] },
-        floats(1, 2, 3),
-      ),
-    ],
-    [
-      "claims 4294967295 bytes",
-      postBinary(
-        server,
-        "/v2/models/measure/infer",
-        { inputs: [{ name: "text", shape: [1], datatype: "BYTES", parameters: { binary_data_size: 5 } }] },
-        Buffer.from([255, 255, 255, 255, 1]),
-      ),
-    ],
-    [
-      "ends before text 1 of 2",
-      postBinary(
-        server,
-        "/v2/models/measure/infer",
-        { inputs: [{ name: "text", shape: [2], datatype: "BYTES", parameters: { binary_data_size: 5 } }] },
-        Buffer.from([1, 0, 0, 0, 65]),
-      ),
-    ],
-  ];
-  for (const [reason, promise] of replies) {
-    const { status, json } = await promise;
+  const texts = (count: number, binary_data_size: number): object => ({
+    inputs: [{ name: "text", shape: [count], datatype: "BYTES", parameters: { binary_data_size } }],
+  });
+  const json: [reason: string, body: unknown][] = [
+    ["datatype must be FP32", { inputs: [{ ...good, datatype: "INT64" }] }],
+    ["datatype must be FP32", { inputs: [{ ...good, datatype: "nonsense" }] }],
+    ["name must be one of input", { inputs: [{ ...good, name: "x" }] }],
+    ["each once", { inputs: [good, good] }],
+    ["inputs lacks input", { inputs: [] }],
+    ["inputs must be an array", {}],
+    ["must be an object", "[]"],
+    ["must hold 3 elements", { inputs: [{ ...input, data: [1, 2] }] }],
+    ["inputs[0].shape[1] must be a length, from 0 to 2^53 − 1, got -3", { inputs: [{ ...input, shape: [1, -3], data: [] }] }],
+    ["shape must be an array of lengths", { inputs: [{ ...input, shape: "3", data: [] }] }],
+    ["shape must have at most 256 axes, got 100000", { inputs: [{ ...good, shape: Array(100_000).fill(1) }] }],
+    ["outputs[0].name must be one of output", { inputs: [good], outputs: [{ name: "y" }] }],
+    ["id must be a text", { id: 5, inputs: [good] }],
+    ["id must be a text of at most 128", { id: "x".repeat(1000), inputs: [good] }],
+    ["not JSON", "{"],
+  ]; // prettier-ignore
+  const binary: [reason: string, body: object, bytes: Uint8Array, length?: string | undefined, path?: string][] = [
+    ["length of the JSON, at most", sized(12), floats(1, 2, 3), "99999999"],
+    ["length of the JSON, at most", sized(12), floats(1, 2, 3), "-1"],
+    ["length of the JSON, at most", sized(12), floats(1, 2, 3), "1e3"],
+    ["not JSON", sized(12), floats(1, 2, 3), "5"],
+    ["body is empty", sized(12), floats(1, 2, 3), "0"],
+    ["binary_data_size must be a length within", sized(12), floats(1, 2)],
+    ["binary_data_size must be a length within", sized(-4), floats(1, 2, 3)],
+    ["binary_data_size must be a length within", sized("12"), floats(1, 2, 3)],
+    ["must have 12 bytes for 3 × FP32, got 8", sized(8), floats(1, 2)],
+    ["4 bytes follow that belong to no input", sized(12), floats(1, 2, 3, 4)],
+    ["either data or binary_data_size", { inputs: [{ ...good, parameters: { binary_data_size: 12 } }] }, floats(1, 2, 3)],
+    ["claims 4294967295 bytes", texts(1, 5), Buffer.from([255, 255, 255, 255, 1]), undefined, "/v2/models/measure/infer"],
+    ["ends before text 1 of 2", texts(2, 5), Buffer.from([1, 0, 0, 0, 65]), undefined, "/v2/models/measure/infer"],
+  ]; // prettier-ignore
+  const replies = [
+    ...json.map(([reason, body]) => [reason, server.post(infer, body)] as const),
+    ...binary.map(([reason, body, bytes, length, path = infer]) => [reason, postBinary(server, path, body, bytes, length === undefined ? {} : { "inference-header-content-length": length })] as const),
+  ]; // prettier-ignore
+  for (const [reason, reply] of replies) {
+    const { status, json } = await reply;
     assert.deepEqual([status, json.error.includes(reason)], [400, true], `${reason}: ${status} ${json.error}`);
     assert.deepEqual(Object.keys(json), ["error"]);
   }
-  const { status } = await server.post(path, { inputs: [{ ...input, data: [1, 2, 3] }] });
-  assert.equal(status, 200);
+  assert.equal((await server.post(infer, { inputs: [good] })).status, 200);
 });
 
 test("shapes and values that the model does not take are a 422, before any queue space", async (t) => {
   const model = doubling();
   const server = await serving(t, [model], { maxInputs: 10 });
   await server.ready();
-  const path = "/v2/models/double/infer";
   const input = { name: "input", datatype: "FP32" };
-  const post = (shape: number[], data: unknown[]) => server.post(path, { inputs: [{ ...input, shape, data }] });
+  const post = (shape: number[], data: unknown[]) => server.post(infer, { inputs: [{ ...input, shape, data }] });
   assert.match((await post([1, 4], [1, 2, 3, 4])).json.error, /shape must be \[-1, 3\] .* got \[1, 4\]/);
   assert.equal((await post([3], [1, 2, 3])).status, 422);
   assert.equal((await post([0, 3], [])).status, 422);
@@ -442,12 +395,12 @@ test("shapes and values that the model does not take are a 422, before any queue
   assert.equal((await post([1_000_000_000, 3], [])).status, 422);
   assert.match((await post([1, 3], [1, "2", 3])).json.error, /data\[1\] must be a finite number/);
   const infinite = await server.post(
-    path,
+    infer,
     `{"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,1e999,3]}]}`,
   );
   assert.equal(infinite.status, 422);
   const binary = { inputs: [{ ...input, shape: [1, 3], parameters: { binary_data_size: 12 } }] };
-  assert.equal((await postBinary(server, path, binary, floats(1, NaN, 3))).status, 422);
+  assert.equal((await postBinary(server, infer, binary, floats(1, NaN, 3))).status, 422);
   assert.equal(model.items, 0);
 });
 
@@ -455,7 +408,7 @@ test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are r
   const server = await serving(t, [doubling()]);
   await server.ready();
   const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] }];
-  const post = (parameters: unknown) => server.post("/v2/models/double/infer", { inputs, parameters });
+  const post = (parameters: unknown) => server.post(infer, { inputs, parameters });
   for (const priority of [0, 1, 2]) assert.equal((await post({ priority, timeout: 5_000_000 })).status, 200);
   assert.equal((await post({ timeout: 0 })).status, 200);
   assert.match((await post({ priority: 3 })).json.error, /priority must be 0, 1 or 2, got 3/);
@@ -474,27 +427,16 @@ test("a parameter that does nothing here is refused by its name", async (t) => {
   const server = await serving(t, [doubling()]);
   await server.ready();
   const input = { name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] };
+  const output = (parameters: object): object => ({ inputs: [input], outputs: [{ name: "output", parameters }] });
   const cases: [object, RegExp][] = [
-    [
-      { inputs: [input], parameters: { sequence_id: 5 } },
-      /^parameters\.sequence_id is not supported; there are priority, timeout, binary_data_output\.$/,
-    ],
-    [
-      { inputs: [input], outputs: [{ name: "output", parameters: { classification: 2 } }] },
-      /^outputs\[0\]\.parameters\.classification is not supported; there is binary_data\.$/,
-    ],
-    [
-      { inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] },
-      /^inputs\[0\]\.parameters\.shared_memory_region is not supported/,
-    ],
+    [{ inputs: [input], parameters: { sequence_id: 5 } }, /^parameters\.sequence_id is not supported; there are priority, timeout, binary_data_output\.$/],
+    [output({ classification: 2 }), /^outputs\[0\]\.parameters\.classification is not supported; there is binary_data\.$/],
+    [{ inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] }, /^inputs\[0\]\.parameters\.shared_memory_region is not supported/],
     [{ inputs: [input], parameters: { binary_data_output: 1 } }, /binary_data_output must be true or false, got 1/],
-    [
-      { inputs: [input], outputs: [{ name: "output", parameters: { binary_data: "yes" } }] },
-      /^outputs\[0\]\.parameters\.binary_data must be true or false/,
-    ],
-  ];
+    [output({ binary_data: "yes" }), /^outputs\[0\]\.parameters\.binary_data must be true or false/],
+  ]; // prettier-ignore
   for (const [body, message] of cases) {
-    const { status, json } = await server.post("/v2/models/double/infer", body);
+    const { status, json } = await server.post(infer, body);
     assert.equal(status, 422, JSON.stringify(body));
     assert.match(json.error, message);
   }
@@ -506,7 +448,7 @@ test("a compressed body is a 415, whatever its content type", async (t) => {
   for (const type of ["application/json", "application/octet-stream", "text/plain", undefined]) {
     const { statusCode, body } = await server.app.inject({
       method: "POST",
-      url: "/v2/models/double/infer",
+      url: infer,
       payload: Buffer.from("{}"),
       headers: { "content-encoding": "gzip", ...(type && { "content-type": type }) },
     });
@@ -536,14 +478,14 @@ test("a body of no type is taken with a header length, another type is a 415", a
   await server.ready();
   const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }];
   const body = { inputs };
-  const wrong = await postBinary(server, "/v2/models/double/infer", body, floats(1, 2, 3), {
+  const wrong = await postBinary(server, infer, body, floats(1, 2, 3), {
     "content-type": "text/plain",
   });
   assert.equal(wrong.status, 415);
   assert.match(wrong.json.error, /application\/octet-stream/);
   const none = await server.app.inject({
     method: "POST",
-    url: "/v2/models/double/infer",
+    url: infer,
     payload: Buffer.concat([Buffer.from(JSON.stringify(body)), floats(1, 2, 3)]),
     headers: { "inference-header-content-length": String(JSON.stringify(body).length) },
   });
@@ -567,19 +509,10 @@ test("a model of JSON values, as a worker module is, takes and gives a JSON text
   const { json } = await server.post("/v2/models/any/infer", {
     inputs: [{ ...input, data: ['{"a":[1,"b"]}', "7"] }],
   });
-  const [output] = json.outputs;
-  assert.deepEqual(
-    [output.name, output.datatype, output.shape, output.data.map((text: string) => JSON.parse(text))],
-    [
-      "output",
-      "BYTES",
-      [2],
-      [
-        { got: { a: [1, "b"] }, floats: [1, 2] },
-        { got: 7, floats: [1, 2] },
-      ],
-    ],
-  );
+  const [{ data, ...output }] = json.outputs;
+  assert.deepEqual(output, { name: "output", datatype: "BYTES", shape: [2] });
+  const floats = [1, 2];
+  assert.deepEqual(data.map((text: string) => JSON.parse(text)), [{ got: { a: [1, "b"] }, floats }, { got: 7, floats }]); // prettier-ignore
   const wrong = await server.post("/v2/models/any/infer", { inputs: [{ ...input, data: ["7", "not JSON"] }] });
   assert.equal(wrong.status, 422);
   assert.match(wrong.json.error, /data\[1\] must be a text of JSON.*got "not JSON"/);
@@ -612,7 +545,7 @@ test("binary tensors are read wherever they stand in the body", async (t) => {
   // The JSON grows by a byte each time, so that the tensor starts at every remainder of 8.
   for (let length = 0; length < 9; length++) {
     const body = { id: "x".repeat(length), inputs };
-    const { status, json } = await postBinary(server, "/v2/models/double/infer", body, floats(1, 2, 3, 4, 5, 6));
+    const { status, json } = await postBinary(server, infer, body, floats(1, 2, 3, 4, 5, 6));
     assert.equal(status, 200);
     assert.deepEqual(json.outputs[0].data, [2, 4, 6, 8, 10, 12]);
   }
@@ -622,7 +555,7 @@ test("a binary body above MAX_BODY_BYTES is a 413, announced or not", async (t) 
   const server = await serving(t, [doubling()], { maxBodyBytes: 1000 });
   await server.ready();
   const inputs = [{ name: "input", shape: [100, 3], datatype: "FP32", parameters: { binary_data_size: 1200 } }];
-  const announced = await postBinary(server, "/v2/models/double/infer", { inputs }, Buffer.alloc(1200));
+  const announced = await postBinary(server, infer, { inputs }, Buffer.alloc(1200));
   assert.equal(announced.status, 413);
   assert.match(announced.json.error, /1000 bytes \(MAX_BODY_BYTES\)/);
   const chunked = await fetch(`${server.url}/v2/models/double/infer`, {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { doubling, gated, serving, type Reply } from "../serving.js";
+import type { Reply } from "../../asking.js";
+import { doubling, gated, serving } from "../serving.js";
 import { embeddingTexts, judgingTexts, rankingPairs, tokenVectors } from "../text-models.js";
 
 /** A good request of each route of other services, and the field of its texts. */
