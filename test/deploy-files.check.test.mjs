@@ -54,7 +54,7 @@ test("every variable in the compose files and manifests is a setting, with a val
     ),
   ];
   assert.deepEqual(environments.flatMap(complaintsOn), []);
-  assert.deepEqual(complaintsOn({ NATS_URI: "x", NATS_MAX_DELIVER: "0" }).length, 2);
+  assert.deepEqual(complaintsOn({ NATS_URI: "x", NATS_REPLICAS: "0" }).length, 2);
 });
 
 test("every role of a fleet is started with words that the command takes", () => {

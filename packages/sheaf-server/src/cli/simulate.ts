@@ -75,7 +75,6 @@ interface SimulateOptions extends OutputOptions, TenantOptions {
   readonly maxQueueSize: number;
   readonly timeout?: number;
   readonly budget?: number;
-  readonly target: number;
   readonly items: number;
   readonly seed: number;
 }
@@ -117,7 +116,6 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(maxItems), 1000)
     .option("--timeout <time>", "maximum wait of a caller (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of the policy auto (default: none)", parseDurationMs)
-    .option("--target <time>", "target run time of the policy adaptive", parseDurationMs, 100)
     .option(
       "--items <n>",
       "calls per run; a surge defaults to 31 s of calls, a flood to 5 s",
@@ -139,8 +137,7 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   const options = command.opts<SimulateOptions>();
   if (options.slots * options.maxBatchSize > maxInFlight)
     throw new UsageError(`--slots times --max-batch-size must be at most ${maxInFlight}.`);
-  if (options.timeout === 0 || options.budget === 0 || options.target === 0)
-    throw new UsageError("--timeout, --budget and --target must be above 0.");
+  if (options.timeout === 0 || options.budget === 0) throw new UsageError("--timeout and --budget must be above 0.");
   const keys = tenantKeysOf(command, options);
   const isOfAuto = keys[0] !== undefined;
   const policies = isOfAuto && command.getOptionValueSource("policy") !== "cli" ? (["auto"] as const) : options.policy;
@@ -155,7 +152,6 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     maxQueueSize: options.maxQueueSize,
     timeoutMs: options.timeout,
     latencyBudgetMs: options.budget,
-    targetLatencyMs: options.target,
     items: options.items,
     seed: options.seed,
   };

@@ -53,7 +53,7 @@ export class KeyBatchers implements DashboardBatcher {
   of(key: readonly unknown[], model: string, caller: Caller | undefined): KeyBatcher {
     if (this.isDraining) throw draining();
     const name = JSON.stringify([key, model]);
-    const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(model, caller, JSON.stringify(key));
+    const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(caller, JSON.stringify(key));
     this.#keyBatchers.delete(name);
     this.#keyBatchers.set(name, keyBatcher);
     return keyBatcher;
@@ -77,13 +77,13 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(model: string, caller: Caller | undefined, key: string): KeyBatcher {
+  #open(caller: Caller | undefined, key: string): KeyBatcher {
     // By key if possible: a key's tenants may be made up.
     const opener = caller?.key ?? caller?.tenant ?? key;
     this.#checkPace(opener);
     if (opener !== key) this.#checkShare(opener);
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
-    const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(model), opener);
+    const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(), opener);
     keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
@@ -91,8 +91,8 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   /** A part for each key and model, so that no key gets another key's results. */
-  #openCache(model: string): ModelCache | undefined {
-    if (this.#store === undefined || this.#settings.cacheExcept.includes(model)) return undefined;
+  #openCache(): ModelCache | undefined {
+    if (this.#store === undefined) return undefined;
     // Not closed with its batcher: its entries can no longer be found and are evicted first. Searching the whole cache for them would
     // cost milliseconds for every new key.
     const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];

@@ -75,7 +75,7 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
   const callers = new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());
   const replies = new InFlightReplies(app);
-  replies.cutAfter(settings.replyTimeoutMs, app);
+  replies.cutUnread(app);
   takeTurns(app);
   const parts = { keyBatchers, base, settings };
   await crossOrigin(app, settings.corsOrigins);

@@ -101,7 +101,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
     }
   }
   const replies = new InFlightReplies(app);
-  replies.cutAfter(settings.replyTimeoutMs, app);
+  replies.cutUnread(app);
   takeTurns(app);
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);

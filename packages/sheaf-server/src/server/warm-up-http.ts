@@ -40,7 +40,7 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   const own: Settings = { ...settings, logLevel: "silent", natsUrl: undefined };
   const app = openApp(own);
   const models = new Models([echo], own, (definition) => new ServedModel(definition, own));
-  new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
+  new InFlightReplies(app).cutUnread(app);
   // In a plugin, as in the real server: Fastify creates separate request and reply classes for each plugin.
   await app.register(async (routes) => {
     takeJsonAsBytes(routes);

@@ -14,7 +14,6 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Where a value came from. */
 export type Origin = "flag" | "environment" | "config file" | "default";
 
 /** A model in a config file: its name or path, and the settings that are its own. */

@@ -3,7 +3,6 @@ import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
 import { mostTextChars } from "../runners/text/seams.ts";
 import { poolingModes } from "../runners/text/vector-modules.ts";
 
-/** Under which heading of a help text a setting stands. */
 export type SettingGroup =
   | "Batching"
   | "Cache"
@@ -16,7 +15,6 @@ export type SettingGroup =
   | "Upstream"
   | "Fleet";
 
-/** What is written down of a setting that has values of this type. */
 interface Row<T> {
   /** What stands for a value in help: `items`, `ms`, `thread|process`. */
   readonly valueName: string;
@@ -65,9 +63,6 @@ const rows = {
     ),
     queueFullStatus: choice<429 | 503>([429, 503], 429, "HTTP status of a request when the queue is full."),
     schedulerStrategy: perModel(choice(strategyNames, "auto", "Policy that decides when a batch is sent.")),
-    adaptiveTargetLatencyMs: perModel(
-      integer(100, 1, longestMs, "Target run time of the adaptive strategy, in milliseconds."),
-    ),
     latencyBudgetMs: perModel(
       integer(undefined, 1, longestMs, "The auto strategy may hold items up to this latency to save runs."),
     ),
@@ -81,13 +76,6 @@ const rows = {
     ),
     cacheDir: text("folder", undefined, "Folder for cached results that a restart finds again. Default: none."),
     cacheTtlMs: integer(undefined, 1, 31_536_000_000, "Maximum age of a cached result, in milliseconds."),
-    cacheExcept: row<readonly string[]>({
-      default: [],
-      valueName: "models",
-      expects: "names of models with commas",
-      description: "Models whose results are not cached, separated by commas.",
-      parse: (raw) => names(raw),
-    }),
   }),
   ...inGroup("Models and workers", {
     inferenceDevice: perModel(
@@ -204,7 +192,6 @@ const rows = {
       "Maximum number of open connections; further ones are closed at once.",
     ),
     uploadTimeoutMs: integer(30_000, 100, longestMs, "Maximum time for a request to arrive."),
-    replyTimeoutMs: integer(120_000, 100, longestMs, "Maximum time for a client to read its reply."),
     keepAliveTimeoutMs: integer(72_000, 1, longestMs, "How long to keep an idle connection open."),
     corsOrigins: row<readonly string[]>({
       default: [],
@@ -242,12 +229,6 @@ const rows = {
       parse: (raw) => headerName(raw),
     }),
     tenantItemsPerSecond: integer(undefined, 1, 1_000_000_000, "Maximum items per second of a tenant."),
-    tenantWeightPerSecond: integer(
-      undefined,
-      1,
-      1_000_000_000,
-      "Maximum weight (tokens of a text model) per second of a tenant.",
-    ),
     tenantItemsInFlight: integer(undefined, 1, 10_000_000, "Maximum items of a tenant that wait or run."),
   }),
   ...inGroup("Batches", {
@@ -320,7 +301,6 @@ const rows = {
     natsUrl: text("url", undefined, "NATS servers of the fleet's queue, separated by commas: nats://host:4222."),
     natsUser: text("name", undefined, "User name for the NATS server."),
     natsPassword: secret(text("password", undefined, "Password for the NATS server.")),
-    natsToken: secret(text("token", undefined, "Token for the NATS server.")),
     natsCredsFile: text("file", undefined, "Credentials file (.creds) for the NATS server."),
     natsTlsCaFile: text("file", undefined, "CA certificate for the NATS server; setting it turns TLS on."),
     natsTlsCertFile: text("file", undefined, "Client certificate for the NATS server."),
@@ -332,7 +312,6 @@ const rows = {
     ),
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
     natsAckWaitMs: integer(5000, 300, 600_000, "Silence after which a worker's items go to other workers."),
-    natsMaxDeliver: integer(5, 1, 100, "Maximum deliveries of an item before it becomes a dead letter."),
     natsHoldMs: integer(
       1000,
       0,

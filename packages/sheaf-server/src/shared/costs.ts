@@ -45,6 +45,8 @@ export const costs = {
   tensorAxes: 256,
 
   // Its reply.
+  /** Time for a client to read it. */
+  replyMs: 120_000,
   /** Bytes, at most, of a piece of a reply, which has a turn: numbers of float32 are written in two milliseconds. */
   pieceBytes: 1_048_576,
   /** Characters of an id of /v2, which comes back. */

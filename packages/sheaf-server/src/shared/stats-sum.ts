@@ -8,7 +8,6 @@ type SlotsNeeded = NonNullable<BatcherStats["slotsNeeded"]>;
 
 const none = createBatcher(() => []).stats();
 
-/** The statistics of a batcher that has done nothing yet. */
 export const emptyStats = (name: string): BatcherStats => ({ ...none, name });
 
 type Read = (stats: BatcherStats) => number;

@@ -1,16 +1,12 @@
 import { adaptive, auto, fixedWindow, greedy, type Policy } from "sheaf";
 
-/** The settings that policies read. */
 export interface StrategySettings {
-  readonly adaptiveTargetLatencyMs: number;
   readonly latencyBudgetMs?: number | undefined;
 }
 
 interface Strategy {
   /** A new policy: each batcher has its own. */
   policy(settings: StrategySettings): Policy;
-  /** The page's note beside its name. */
-  figure?(settings: StrategySettings): { readonly name: string; readonly ms: number | undefined };
   /** The flags of `sheaf serve` that `sheaf bench --compare` sets with it. */
   readonly compareWith?: readonly string[];
 }
@@ -19,21 +15,14 @@ interface Strategy {
 export const overloadOrderOf = (strategy: StrategyName): "newest" | "arrival" =>
   strategy === "fifo" ? "arrival" : "newest";
 
-/** The strategies that SCHEDULER_STRATEGY names. */
 export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";
 
 /** A policy in this table can be served, compared and simulated. */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
   greedy: { policy: () => greedy() },
   fifo: { policy: () => fixedWindow(), compareWith: ["--max-batch-size", "32", "--max-wait-ms", "50"] },
-  adaptive: {
-    policy: ({ adaptiveTargetLatencyMs: targetLatencyMs }) => adaptive({ targetLatencyMs }),
-    figure: ({ adaptiveTargetLatencyMs: ms }) => ({ name: "target", ms }),
-  },
-  auto: {
-    policy: ({ latencyBudgetMs }) => auto({ latencyBudgetMs }),
-    figure: ({ latencyBudgetMs: ms }) => ({ name: "latency budget", ms }),
-  },
+  adaptive: { policy: () => adaptive() },
+  auto: { policy: ({ latencyBudgetMs }) => auto({ latencyBudgetMs }) },
 };
 
 export const strategyNames = Object.keys(strategies) as readonly StrategyName[];

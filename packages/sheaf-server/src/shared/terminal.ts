@@ -55,11 +55,9 @@ export const shownCommand = (name: string, args: readonly string[]): string =>
 
 /** Progress of a long command: a bar on a terminal, a line per step elsewhere. */
 export interface Progress {
-  /** A new step begins. */
   start(label: string): void;
   /** `share` of the step is done, 0…1. */
   update(share: number, note?: string): void;
-  /** The step ended; `note` says how. */
   end(note: string): void;
 }
 

@@ -30,13 +30,11 @@ export class Accounts {
     return account !== undefined && account.broken > mostBroken * account.items;
   }
 
-  /** Records that one of its items got a result. */
   passed(sender: unknown): void {
     const account = this.#bySender.get(sender);
     if (account !== undefined) count(account, 0);
   }
 
-  /** Records that one of its items broke a run with this error. */
   broke(sender: unknown, error: unknown): void {
     if (sender === undefined) return;
     const account = this.#bySender.get(sender) ?? { items: credit, broken: 0 };

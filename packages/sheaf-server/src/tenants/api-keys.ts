@@ -22,7 +22,6 @@ export class ApiKey {
   }
 }
 
-/** The keys that open a server. */
 export class ApiKeys {
   readonly #own: KeyTerms | undefined;
   #byName: ReadonlyMap<string, ApiKey> = new Map();

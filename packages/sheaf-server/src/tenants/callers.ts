@@ -10,24 +10,16 @@ import { Tenants, type TenantsFigures } from "./tenants.ts";
 /** The settings that say who may call, and as whom. */
 export type CallerSettings = Pick<
   Settings,
-  | "apiKey"
-  | "apiKeysFile"
-  | "tenantBy"
-  | "tenantHeader"
-  | "tenantItemsPerSecond"
-  | "tenantWeightPerSecond"
-  | "tenantItemsInFlight"
+  "apiKey" | "apiKeysFile" | "tenantBy" | "tenantHeader" | "tenantItemsPerSecond" | "tenantItemsInFlight"
 >;
 
 /** Whether a server tells its callers apart, so that their items take turns within bounds. */
 export const hasTenants = (settings: CallerSettings): boolean =>
   settings.apiKeysFile !== undefined || settings.tenantBy !== "key" || Object.keys(boundsOf(settings)).length > 0;
 
-/** Whether requests need a key. */
 export const needsKey = ({ apiKey, apiKeysFile }: Partial<Pick<Settings, "apiKey" | "apiKeysFile">>): boolean =>
   apiKey !== undefined || apiKeysFile !== undefined;
 
-/** Lines about the file of keys. */
 export interface CallersLog {
   info(fields: object, message: string): void;
   error(fields: object, message: string): void;
@@ -40,7 +32,6 @@ const longestName = 256;
 /** Polls, which also works for network files and replaced links. */
 const lookEveryMs = 1000;
 
-/** Finds out who sent a request. */
 export class Callers {
   readonly #tenants: Tenants = new Tenants();
   readonly #settings: CallerSettings;
@@ -140,18 +131,13 @@ export class Callers {
  */
 const prefixOf = (key: string): string => `${key.replaceAll("%", "%25").replaceAll("/", "%2F")}/`;
 
-function boundsOf(settings: CallerSettings): TenantBounds {
-  const {
-    tenantItemsPerSecond: itemsPerSecond,
-    tenantWeightPerSecond: weightPerSecond,
-    tenantItemsInFlight: itemsInFlight,
-  } = settings;
-  return {
-    ...(itemsPerSecond !== undefined && { itemsPerSecond }),
-    ...(weightPerSecond !== undefined && { weightPerSecond }),
-    ...(itemsInFlight !== undefined && { itemsInFlight }),
-  };
-}
+const boundsOf = ({
+  tenantItemsPerSecond: itemsPerSecond,
+  tenantItemsInFlight: itemsInFlight,
+}: CallerSettings): TenantBounds => ({
+  ...(itemsPerSecond !== undefined && { itemsPerSecond }),
+  ...(itemsInFlight !== undefined && { itemsInFlight }),
+});
 
 /** @throws {Problem} 401 */
 function keyIn(keys: ApiKeys, authorization: unknown, place: string): SentKey {

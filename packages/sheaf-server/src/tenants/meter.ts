@@ -14,7 +14,6 @@ export interface TenantBounds {
   readonly itemsInFlight?: number | undefined;
 }
 
-/** The bound that keeps items out now. */
 export interface OverBound {
   readonly reason: string;
   /** Time until they may come. */

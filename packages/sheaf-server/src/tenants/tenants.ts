@@ -5,7 +5,6 @@ import { Meter, type TenantBounds } from "./meter.ts";
 export type ItemCounts = BatcherStats["items"];
 export type ItemOutcome = keyof ItemCounts;
 
-/** One tenant in figures. */
 export interface TenantFigures {
   readonly name: string;
   /** Its items that wait or run. */

@@ -67,13 +67,6 @@ test("on every protocol a reply from the cache is the reply of the run", async (
   }
 });
 
-test("a reply from the cache says that nothing ran for it", async (t) => {
-  const server = await serving(t, [doubling()], cached);
-  await server.post("/infer", [1, 2, 3]);
-  const { json } = await server.post("/infer", [1, 2, 3]);
-  assert.deepEqual([json.queue_ms, json.run_ms, json.batch_size], [0, 0, 0]);
-});
-
 test("the binary tensor extension finds what JSON has kept, and the bytes are the same", async (t) => {
   const model = doubling();
   const server = await serving(t, [model], cached);
@@ -141,12 +134,7 @@ test("equal requests in flight share one run, also where the first client hangs 
   const server = await serving(t, [counted], cached);
   const served = server.models.all[0]!;
   const controller = new AbortController();
-  const first = fetch(`${server.url}/infer`, {
-    method: "POST",
-    body: "[1,2,3]",
-    headers: { "content-type": "application/json" },
-    signal: controller.signal,
-  });
+  const first = server.post("/infer", [1, 2, 3], {}, controller.signal);
   await model.started;
   const others = [server.post("/infer", [1, 2, 3]), server.post("/infer", { inputs: [[1, 2, 3]] })];
   while (served.cache!.counts.misses < 3) await new Promise((resolve) => setImmediate(resolve));
@@ -160,26 +148,9 @@ test("equal requests in flight share one run, also where the first client hangs 
   assert.equal(cacheOf(await server.post("/infer", [1, 2, 3])), "hit");
 });
 
-test("an error goes to all who share the run, and the next request runs again", async (t) => {
-  let runs = 0;
-  const model: ModelDefinition = {
-    ...doubling(),
-    run: async (items: Float32Array[]) => {
-      if (++runs === 1) throw new Error("not today");
-      return items;
-    },
-  };
-  const server = await serving(t, [model], cached);
-  const failed = await server.post("/infer", { inputs: [[1, 2, 3], [1, 2, 3]] }); // prettier-ignore
-  assert.deepEqual(failed.json.outputs.map((one: any) => one.error.code), ["MODEL_ERROR", "MODEL_ERROR"]); // prettier-ignore
-  const reply = await server.post("/infer", [1, 2, 3]);
-  assert.deepEqual([reply.json.output, cacheOf(reply), runs], [[1, 2, 3], "miss", 2]);
-});
-
 test("models that may not be cached are not, and the page's limits say why", async (t) => {
   const models = [
     { ...doubling("by-itself"), isCacheable: false },
-    doubling("by-setting"),
     { ...doubling("random"), selfTest: "not-deterministic" as const },
     { ...doubling("batched"), selfTest: "dependent" as const },
     { ...doubling("own-setting"), settings: { cacheMaxBytes: 0 } },
@@ -187,7 +158,7 @@ test("models that may not be cached are not, and the page's limits say why", asy
     { ...doubling("slightly"), selfTest: "slightly-dependent" as const },
     { ...doubling("said-so"), selfTest: "not-deterministic" as const, isCacheable: true },
   ];
-  const server = await serving(t, models, { ...cached, cacheTtlMs: 60_000, cacheExcept: ["by-setting"] });
+  const server = await serving(t, models, { ...cached, cacheTtlMs: 60_000 });
   const seen: Record<string, string | null> = {};
   for (const { name } of models) {
     await server.post(`/infer/${name}`, [1, 2, 3]);
@@ -195,7 +166,6 @@ test("models that may not be cached are not, and the page's limits say why", asy
   }
   assert.deepEqual(seen, {
     "by-itself": null,
-    "by-setting": null,
     random: null,
     batched: null,
     "own-setting": null,
@@ -206,7 +176,6 @@ test("models that may not be cached are not, and the page's limits say why", asy
   const said = server.models.all.map((model) => limitsOf(model).find(({ label }) => label === "Equal inputs")?.value);
   assert.deepEqual(said, [
     "run again: it says that its results are not to be kept",
-    "run again: CACHE_EXCEPT names it",
     "run again: its self-test found that it is not deterministic",
     "run again: its results depend on their batch-mates",
     undefined,

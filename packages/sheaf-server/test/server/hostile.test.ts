@@ -4,11 +4,9 @@ import { connect, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { workerThread } from "sheaf/node";
-import type { ModelDefinition } from "../../dist/index.js";
-import { doubling, serving, type Serving } from "./serving.js";
+import { costs } from "../../dist/shared/costs.js";
+import { doubling, echo, serving, type Serving } from "./serving.js";
 
-const json = { input: { kind: "json" }, output: { kind: "json" } } as const;
-const echo: ModelDefinition = { name: "echo", ...json, run: (items: unknown[]) => items };
 const echoWorker = new URL("data:text/javascript,export default { run: (items) => items }");
 
 async function open(t: TestContext, url: string, allowHalfOpen = false): Promise<Socket> {
@@ -53,6 +51,8 @@ async function untilAllEnded(server: Serving): Promise<void> {
   while ((await connections(server)) > 0) await delay(50);
 }
 
+/** The time to read a reply. */
+Object.assign(costs, { replyMs: 300 });
 const quick = { uploadTimeoutMs: 150, requestTimeoutMs: 300, keepAliveTimeoutMs: 200 };
 
 test("clients that do not read their replies are disconnected, and what they were sent is freed", async (t) => {
@@ -70,8 +70,8 @@ test("clients that do not read their replies are disconnected, and what they wer
   await untilAllEnded(server);
 });
 
-test("a client that reads its reply a few bytes at a time is disconnected at REPLY_TIMEOUT_MS", async (t) => {
-  const server = await serving(t, [echo], { replyTimeoutMs: 300, uploadTimeoutMs: 60_000 });
+test("a client that reads its reply a few bytes at a time is disconnected when its time is over", async (t) => {
+  const server = await serving(t, [echo], { uploadTimeoutMs: 60_000 });
   const body = JSON.stringify("x".repeat(9_000_000));
   const socket = await open(t, server.url);
   socket.write(post(body));
@@ -98,7 +98,7 @@ test("connections that say nothing, or half a request, and never close are close
 
 test("JSON nested a million deep is refused before it reaches a worker, where it would fail its batch-mates", async (t) => {
   const run = workerThread<never>(echoWorker);
-  const server = await serving(t, [{ name: "echo", ...json, run }]);
+  const server = await serving(t, [{ ...echo, run }]);
   await server.ready();
   const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
   const objects = (depth: number): string => '{"a":'.repeat(depth) + "1" + "}".repeat(depth);

@@ -56,7 +56,7 @@ for (const [env, value, message] of [
   ["MAX_BATCH_SIZE", "0", /^MAX_BATCH_SIZE must be an integer from 1 to 65536, got "0"\.$/],
   ["MAX_BATCH_SIZE", "3.5", /integer/],
   ["CACHE_MAX_BYTES", "-1", /an integer from 0 to/],
-  ["CACHE_EXCEPT", "one,,two", /names of models with commas, got "one,,two"/],
+  ["ALLOWED_HOSTS", "one,,two", /host names with commas, or "\*", got "one,,two"/],
   ["MAX_BATCH_SIZE", "many", /got "many"/],
   ["SCHEDULER_STRATEGY", "magic", /one of .*\bauto, got "magic"/],
   ["QUEUE_FULL_STATUS", "418", /one of 429, 503/],

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { within } from "sheaf/internal";
+import { costs } from "../../shared/costs.ts";
 
 /** Longest time between two looks for slow readers. */
 const longestLookMs = 5000;
@@ -35,20 +36,20 @@ export class InFlightReplies {
   }
 
   /**
-   * Cuts off replies that are complete but not read within `timeoutMs`: reading byte by byte, a client could hold one forever.
+   * Cuts off replies that are complete but not read in time: reading byte by byte, a client could hold one forever.
    * Streams are produced as they are read and may last. Runs until the app closes.
    */
-  cutAfter(timeoutMs: number, app: FastifyInstance): void {
+  cutUnread(app: FastifyInstance): void {
     const look = (): void => {
       const nowMs = performance.now();
       for (const open of this.#open) {
         // A reply that is pipelined behind another has no socket yet.
         if (!open.reply.writableEnded || open.reply.socket === null) continue;
         open.handedOverAtMs ??= nowMs;
-        if (nowMs - open.handedOverAtMs >= timeoutMs) open.reply.destroy();
+        if (nowMs - open.handedOverAtMs >= costs.replyMs) open.reply.destroy();
       }
     };
-    const timer = setInterval(look, Math.min(longestLookMs, timeoutMs / 4)).unref();
+    const timer = setInterval(look, Math.min(longestLookMs, costs.replyMs / 4)).unref();
     app.addHook("onClose", async () => clearInterval(timer));
   }
 

@@ -10,7 +10,6 @@ import type {
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ConfigurationName } from "./configurations.ts";
 
-/** The part that every simulation of one what-if has in common. */
 export interface WhatIf {
   readonly cost: SimulatedCost;
   readonly slots: number;
@@ -19,7 +18,6 @@ export interface WhatIf {
   readonly maxQueueSize: number;
   readonly timeoutMs?: number | undefined;
   readonly latencyBudgetMs?: number | undefined;
-  readonly targetLatencyMs: number;
   /** Lengths of the items; the cost then counts them. */
   readonly weights?: Weights | undefined;
   readonly maxBatchWeight?: number | undefined;
@@ -38,11 +36,9 @@ export interface WhatIfTenants {
   readonly key: TenantKey;
 }
 
-/** How the batcher tells tenants apart. */
 export const tenantKeys = ["none", "fairKey", "groupKey"] as const;
 export type TenantKey = (typeof tenantKeys)[number];
 
-/** One point: a policy under one load. */
 export interface WhatIfPoint {
   readonly policy: ConfigurationName;
   readonly tenantKey?: TenantKey | undefined;
@@ -53,7 +49,6 @@ export interface WhatIfPoint {
   readonly result: SimulationResult;
 }
 
-/** The name of a line of points over the loads. */
 export const lineOf = ({ policy, tenantKey }: WhatIfPoint): string =>
   [policy, tenantKey].filter((part) => part !== undefined).join(", ");
 
@@ -102,8 +97,7 @@ function kindsOf(arrivals: Arrivals, { count, floodPerS }: WhatIfTenants): Simul
 const weighedAs = (cost: SimulatedCost): "sum" | "padded" =>
   (typeof cost === "object" && "batchWeight" in cost ? cost.batchWeight : undefined) ?? "sum";
 
-function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs }: WhatIf): Partial<SimulationOptions> {
-  const settings = { adaptiveTargetLatencyMs: targetLatencyMs, latencyBudgetMs };
+function ofPolicy(policy: ConfigurationName, settings: WhatIf): Partial<SimulationOptions> {
   if (policy === "unbatched") return { policy: strategies.greedy.policy(settings), maxBatchSize: 1 };
   const overloadOrder = overloadOrderOf(policy);
   return { policy: strategies[policy].policy(settings), overloadOrder };
@@ -120,7 +114,6 @@ export async function capacityPerS({ cost, slots, maxBatchSize, weights, maxBatc
     maxBatchSize,
     maxWaitMs: 1,
     maxQueueSize: 1_000_000,
-    targetLatencyMs: 1,
     items: Math.max(1000, Math.min(40 * inFlight, 400_000), 8 * inFlight),
     seed: 1,
   };

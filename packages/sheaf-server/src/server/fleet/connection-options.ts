@@ -10,7 +10,7 @@ const reconnectAfterMs = 250;
 
 /** Options for the connection to NATS. @throws {Error} naming a setting that can never work: a file, an address. */
 export async function connectionOptions(settings: Settings): Promise<ConnectionOptions> {
-  const { natsUrl = "", natsToken, natsCredsFile } = settings;
+  const { natsUrl = "", natsCredsFile } = settings;
   const { servers, ...inUrl } = serversOf(natsUrl);
   const { natsUser = inUrl.user, natsPassword = inUrl.password } = settings;
   const tls = await tlsOf(settings);
@@ -25,9 +25,9 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
     ignoreAuthErrorAbort: true,
     // After three unanswered pings the server counts as hung, and another one is tried.
     pingInterval: 1000,
-    ...(natsUser === undefined ? {} : { user: natsUser }),
+    // As in NATS' own tools, a name without a password is a token.
+    ...(natsUser === undefined ? {} : natsPassword === undefined ? { token: natsUser } : { user: natsUser }),
     ...(natsPassword === undefined ? {} : { pass: natsPassword }),
-    ...(natsToken === undefined ? {} : { token: natsToken }),
     ...(natsCredsFile === undefined ? {} : { authenticator: await credentialsOf(natsCredsFile) }),
     ...(usesTls ? { tls } : {}),
   };
@@ -35,7 +35,7 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
 
 interface Servers {
   readonly servers: string[];
-  /** From the first address of the form `nats://user:password@host`. */
+  /** From the first address of the form `nats://user:password@host` or `nats://token@host`. */
   readonly user: string | undefined;
   readonly password: string | undefined;
 }

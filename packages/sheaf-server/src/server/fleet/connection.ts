@@ -125,7 +125,7 @@ export class FleetConnection implements NatsConnection {
         const { name, message } = error as Error;
         // A timeout says nothing about the credentials: the process may have been starved of CPU.
         if (/Authorization|Authentication|UserAuthentication/i.test(name) && !/timeout/i.test(message))
-          throw new Error(`NATS refused the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
+          throw new Error(`NATS refused the connection: ${message}. See NATS_URL, NATS_USER, NATS_CREDS_FILE.`, {
             cause: error,
           });
         this.#unavailableReason = `${message}${settingsAtFault(error, options)}`;

@@ -1,4 +1,3 @@
 import type { FastifyBaseLogger } from "fastify";
 
-/** Where a fleet's events are written. */
 export type FleetLog = Pick<FastifyBaseLogger, "info" | "warn">;

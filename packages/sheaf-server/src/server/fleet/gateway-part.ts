@@ -2,7 +2,6 @@ import type { NatsFrontEnd } from "sheaf/adapters/nats";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { FleetConnection } from "./connection.ts";
 
-/** The gateway's part of a model: the front end and its availability. */
 export class GatewayPart implements FleetPart {
   readonly ready: Promise<void>;
   readonly frontEnd: NatsFrontEnd<unknown, unknown>;

@@ -17,7 +17,6 @@ export function queueOf(name: string, settings: Settings, connection: NatsConnec
     maxQueueSize: settings.queueMaxSize,
     replicas: settings.natsReplicas,
     ackWaitMs: settings.natsAckWaitMs,
-    maxDeliver: settings.natsMaxDeliver,
     // Never drop an item while its caller still waits.
     maxAgeMs: Math.max(minMaxAgeMs, settings.requestTimeoutMs + 1000),
   };

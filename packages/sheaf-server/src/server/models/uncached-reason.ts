@@ -4,9 +4,8 @@ import { roleOf } from "../../settings/role.ts";
 
 /** Why results of a model are not cached although CACHE_MAX_BYTES is set; undefined if they are. */
 export function uncachedReason(definition: ModelDefinition, settings: Settings): string | undefined {
-  const { name, isCacheable, selfTest, maxBatchSize } = definition;
+  const { isCacheable, selfTest, maxBatchSize } = definition;
   if (roleOf(settings) === "worker") return "the gateways of its fleet keep them";
-  if (settings.cacheExcept.includes(name)) return "CACHE_EXCEPT names it";
   if (isCacheable === false) return "it says that its results are not to be kept";
   if (isCacheable === true) return undefined;
   if (selfTest === "not-deterministic") return "its self-test found that it is not deterministic";

@@ -1,7 +1,6 @@
 import type { Limit } from "../../dashboard/observed.ts";
 import { batchSizeLimit } from "../../dashboard/ticks.ts";
 import { uncachedReason } from "../models/uncached-reason.ts";
-import { strategies } from "../../shared/strategies.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import { runTimeoutOf, type Settings } from "../../settings/settings.ts";
 import { roleOf } from "../../settings/role.ts";
@@ -36,8 +35,8 @@ export function cacheInWords({ cache, definition, settings }: ServedModel): stri
 }
 
 function policyInWords(settings: Settings): string {
-  const { name, ms } = strategies[settings.schedulerStrategy].figure?.(settings) ?? {};
-  return ms === undefined ? settings.schedulerStrategy : `${settings.schedulerStrategy}, ${name} ${inWords(ms)}`;
+  const { schedulerStrategy: policy, latencyBudgetMs: ms } = settings;
+  return policy === "auto" && ms !== undefined ? `auto, latency budget ${inWords(ms)}` : policy;
 }
 
 const inWords = (ms: number): string =>

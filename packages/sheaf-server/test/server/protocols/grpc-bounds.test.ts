@@ -8,6 +8,7 @@ import { Metadata } from "@grpc/grpc-js";
 import { service as health } from "grpc-health-check";
 import { atEnd } from "../../at-end.js";
 import { clientOf, floatsOf, floatsRequest, grpcServing, service, type GrpcServing } from "../grpc-serving.js";
+import { costs } from "../../../dist/shared/costs.js";
 import { doubling, gated } from "../serving.js";
 
 const infer = "/inference.GRPCInferenceService/ModelInfer";
@@ -190,7 +191,10 @@ test("a call that arrives too slowly is reset, and so is one whose reply is not 
     output: { kind: "vector", length: 300_000 } as const,
     run: (items: unknown[]) => items.map(() => new Float32Array(300_000)),
   };
-  const server = await grpcServing(t, [doubling(), wide], { uploadTimeoutMs: 200, replyTimeoutMs: 200 });
+  const { replyMs } = costs;
+  Object.assign(costs, { replyMs: 200 });
+  t.after(() => Object.assign(costs, { replyMs }));
+  const server = await grpcServing(t, [doubling(), wide], { uploadTimeoutMs: 200 });
   await server.ready();
   const session = rawClient(t, server);
   const slow = session.request(headers);

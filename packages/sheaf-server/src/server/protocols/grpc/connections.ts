@@ -49,7 +49,7 @@ export class Connections {
     const http2 = http2ServerOf(server);
     http2.on("session", (session) => this.#watch(session));
     http2.on("stream", (stream, headers) => this.#opened(stream, String(headers[":path"])));
-    const everyMs = Math.min(5000, Math.ceil(Math.min(settings.uploadTimeoutMs, settings.replyTimeoutMs) / 4));
+    const everyMs = Math.min(5000, Math.ceil(Math.min(settings.uploadTimeoutMs, costs.replyMs) / 4));
     this.#timer = setInterval(() => this.#look(), everyMs).unref();
   }
 
@@ -126,7 +126,7 @@ export class Connections {
       const isStuck =
         call.answeredAtMs === undefined
           ? !isStream(call.path) && nowMs - call.atMs > settings.uploadTimeoutMs && !stream.readableEnded
-          : nowMs - call.answeredAtMs > settings.replyTimeoutMs;
+          : nowMs - call.answeredAtMs > costs.replyMs;
       if (isStuck) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     }
   }

@@ -23,7 +23,6 @@ import { detailsOf, statusNameOf, statusOf } from "./status.ts";
 import { keyIsGone } from "../../../tenants/caller.ts";
 import { callerOf } from "./calls.ts";
 
-/** The parts of the server that inference needs. */
 export interface InferContext {
   readonly models: Models;
   readonly log: FastifyBaseLogger;
@@ -33,7 +32,6 @@ export interface InferContext {
 type Call = Pick<ServerUnaryCall<Buffer, object>, "metadata" | "getDeadline" | "getPeer">;
 type Headers = Record<string, string>;
 
-/** The methods that run a model. */
 export interface Inference {
   unary(call: ServerUnaryCall<Buffer, object>, reply: sendUnaryData<object>): void;
   stream(call: ServerDuplexStream<Buffer, object>): void;
@@ -134,12 +132,8 @@ function stream(
   /** Resolves once the client's window had room for it: one that does not read gets no more, and then none. */
   async function taken(message: object): Promise<void> {
     if (controller.signal.aborted) return;
-    const { replyTimeoutMs } = context.models.settings;
-    const unread = new Problem(
-      "REQUEST_TIMEOUT",
-      `The client read no reply for ${replyTimeoutMs} ms (REPLY_TIMEOUT_MS).`,
-    );
-    const timer = setTimeout(() => end(unread), replyTimeoutMs);
+    const unread = new Problem("REQUEST_TIMEOUT", `The client read no reply for ${costs.replyMs} ms.`);
+    const timer = setTimeout(() => end(unread), costs.replyMs);
     await new Promise<void>((resolve) => void call.write(message, () => resolve()));
     clearTimeout(timer);
   }

@@ -28,7 +28,6 @@ export const bounded = (services: Services): Services => ({
   },
 });
 
-/** The part of a message's descriptor that is looked into. */
 interface MessageType {
   name?: string | null;
   readonly options?: { readonly mapEntry?: boolean | null } | null;
