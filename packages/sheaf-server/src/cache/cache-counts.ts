@@ -6,7 +6,6 @@ export interface CacheCounts {
   misses: number;
   /** Runs that the hits would have taken: each its share of the run that made its result. */
   savedRuns: number;
-  /** Results that made room for others. */
   evictions: number;
   items: number;
   /** Keys and results, as estimated. */

@@ -20,7 +20,6 @@ export class CacheUse {
 
 const uses = new WeakMap<FastifyRequest, CacheUse>();
 
-/** The one of this request. */
 export function cacheUseOf(request: FastifyRequest): CacheUse {
   const use = uses.get(request) ?? new CacheUse();
   uses.set(request, use);

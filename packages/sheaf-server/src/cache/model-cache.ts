@@ -113,7 +113,6 @@ export class ModelCache implements CachePart {
     });
   }
 
-  /** Releases its results, and keeps no others. */
   close(): void {
     this.#isClosed = true;
     this.store.removeAll(this.counts);

@@ -146,7 +146,6 @@ export class ResultCache {
     from.kept.pop();
   }
 
-  /** Removes all that was kept with these counts. */
   removeAll(counts: CacheCounts): void {
     for (const { kept } of this.#owners.values()) {
       // Entries that are too old are not listed.

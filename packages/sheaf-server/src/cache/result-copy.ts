@@ -1,9 +1,7 @@
 import { typedArrays } from "sheaf/internal/node";
 
-/** A result in memory of its own. */
 export interface ResultCopy {
   readonly value: unknown;
-  /** About what it takes. */
   readonly bytes: number;
 }
 

@@ -2,7 +2,6 @@ import { within } from "sheaf/internal";
 import type { SheafServer } from "../server/server.ts";
 import type { RunCommand } from "./shared/command.ts";
 
-/** A server that listens and can be stopped. */
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
   /** Starts to answer, and logs the address. */
   listen(): Promise<void>;

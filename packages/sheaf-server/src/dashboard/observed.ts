@@ -1,6 +1,5 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 
-/** A batcher on the page. */
 export interface DashboardBatcher {
   readonly name: string;
   readonly maxBatchSize: number;
@@ -63,7 +62,6 @@ export interface BatcherState {
   readonly reason?: string | undefined;
   /** Default: it runs in this process. Empty: its workers are on other machines. */
   readonly workers?: readonly { readonly id: number | string; readonly state: string }[] | undefined;
-  /** Workers started again so far. */
   readonly restarts?: number | undefined;
 }
 
@@ -96,7 +94,6 @@ export interface BackgroundBatch {
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
   readonly status: string;
-  /** By name of the batcher. */
   readonly batchers: Readonly<Record<string, BatcherState>>;
   /**
    * The busiest tenants, one sum of all others, and the items of all that a bound kept out of every queue, since the start.

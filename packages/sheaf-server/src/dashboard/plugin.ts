@@ -34,7 +34,6 @@ export interface DashboardOptions {
   readonly maxViewers?: number | undefined;
 }
 
-/** The stream of the page's figures. */
 export const pageEventsPath = "/dashboard/events";
 
 /** The page itself needs no key: it shows nothing before it has one. Everything it shows comes from `dashboard/events`. */

@@ -133,7 +133,6 @@ export class Ticks {
     }
   }
 
-  /** Looks at which batchers there are now. */
   refresh(): void {
     const [before, now] = [this.#batchers, this.#list()];
     if (now.length === before.length && now.every((batcher, index) => batcher === before[index])) return;

@@ -85,7 +85,6 @@ export function warnOfSettings(app: FastifyInstance, settings: Settings): void {
     );
 }
 
-/** Starts to listen. @returns the URL it listens on. */
 export async function listen(app: FastifyInstance, settings: Settings): Promise<string> {
   const { host, port } = settings;
   warnOfSettings(app, settings);

@@ -13,13 +13,11 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
   void reply.code(problem.status).headers(problem.headers).type(type).send(body);
 }
 
-/** The source of a refusal when a queue is full. */
 export interface Queue {
   readonly name: string;
   readonly settings: Settings;
 }
 
-/** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {
   readonly queued?: number;
   /** The tenant whose room is full, and its waiting items; undefined if the whole queue is full. */

@@ -4,7 +4,6 @@ import { succeeded, type RequestEnd, type Target } from "./target.ts";
 
 /** A target whose requests are operations of clients that give up and try again. */
 export interface PatientTarget extends Target {
-  /** Requests so far, of all operations. */
   readonly attempts: number;
   readonly longestMs: number;
 }

@@ -53,7 +53,6 @@ function placeholder(name: string, size: number | undefined, i: number, random: 
 const isInString = (template: string, at: number): boolean =>
   (template.slice(0, at).replaceAll(/\\./g, "").match(/"/g) ?? []).length % 2 === 1;
 
-/** A text of `count` words. */
 export const wordsItem = (count: number, random: () => number): string =>
   Array.from({ length: count }, () => vocabulary[Math.floor(random() * vocabulary.length)]!).join(" ");
 

@@ -90,7 +90,6 @@ export interface BatchSizeCount {
   readonly batches: number;
 }
 
-/** The configurations of results, in the order of their first. */
 export const configurationsOf = (results: readonly LoadResult[]): string[] => [
   ...new Set(results.map(({ configuration }) => configuration)),
 ];

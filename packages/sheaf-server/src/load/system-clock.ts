@@ -1,7 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Clock } from "sheaf";
 
-/** The real clock, for the generator. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(delayMs, callback) {

@@ -11,7 +11,6 @@ export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string 
   return id === undefined || /^0+$/.test(id) ? undefined : id;
 }
 
-/** A valid `traceparent`, as it came. */
 export function traceparentOf(request: Pick<FastifyRequest, "headers">): string | undefined {
   const { traceparent } = request.headers;
   if (typeof traceparent !== "string" || traceparent.length > longestTraceparent) return undefined;

@@ -54,7 +54,6 @@ export function tracedBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, O
   return api === undefined ? batcher : openTelemetry(batcher, { trace: api.trace });
 }
 
-/** A server span of a request. */
 export interface RequestSpan {
   /** Runs it, and the functions it calls, below the span. */
   run<T>(request: () => T): T;

@@ -4,7 +4,6 @@ import type { CommandStreams } from "../../shared/terminal.ts";
 import type { ReportFiles } from "../../load/report/write.ts";
 import { ConfigError } from "../../settings/config.ts";
 
-/** The exit codes of every command. */
 export const exitCode = { ok: 0, failure: 1, usage: 2, no: 3 } as const;
 
 /** A command of `sheaf` that writes to these streams and throws instead of ending the process. */

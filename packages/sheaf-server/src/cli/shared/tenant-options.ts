@@ -11,7 +11,6 @@ export interface TenantOptions {
 const mostTenants = 10_000;
 const mostTimes = 1_000_000;
 
-/** `floodUnit`: the unit of `--flood`. */
 export const withTenants = (command: Command, floodUnit: string): Command =>
   command
     .option("--tenants <n>", "split the load evenly over n callers", countUpTo(mostTenants))

@@ -159,7 +159,6 @@ const span = (/** @type {number | undefined} */ oldestS) =>
 const ago = (/** @type {number} */ seconds) =>
   seconds === 0 ? "now" : seconds > -60 ? `${-seconds} s ago` : `${-seconds / 60} min ago`;
 
-/** Bars, one for each range of sizes. */
 export function barChart(/** @type {string} */ id, /** @type {string} */ colour) {
   const element = /** @type {HTMLElement} */ (document.getElementById(id));
   /** @type {string[]} */

@@ -4,7 +4,6 @@ export function number(/** @type {number} */ value) {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-/** A whole number, thousands apart. */
 export const count = (/** @type {number} */ value) => Math.round(value).toLocaleString("en");
 
 /** Milliseconds in the unit that reads best. */

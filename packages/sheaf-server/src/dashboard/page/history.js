@@ -38,7 +38,6 @@ export class History {
     while (this.points.length > 0 && atMs - this.points[0].atMs > (shownS + 2) * 1000) this.points.shift();
   }
 
-  /** Sums over the last `seconds`. */
   over(/** @type {number} */ seconds) {
     const lastAtMs = this.points.at(-1)?.atMs ?? 0;
     const shown = this.points.filter(({ atMs }) => lastAtMs - atMs < seconds * 1000).map(({ second }) => second);

@@ -180,7 +180,6 @@ export function showRecent({ maxBatchSize }, history) {
   byId("recent-legend").replaceChildren(...[...colours].map(([label, colour]) => legendEntry(label, colour)));
 }
 
-/** A dot of a colour, and its meaning. */
 export function legendEntry(/** @type {string} */ label, /** @type {string} */ colour) {
   const dot = element("i", {});
   dot.style.setProperty("--dot", `var(${colour})`);

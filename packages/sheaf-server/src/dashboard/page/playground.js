@@ -113,7 +113,6 @@ export function openPlayground(page) {
       gainGoesTo.textContent = gain.kind === "measuring" ? "" : `${gain.headline}.`;
     },
 
-    /** Another model may be shown now. */
     update() {
       const { batcher } = page.shown();
       byId("playground").hidden = batcher.playground === undefined;
@@ -168,7 +167,6 @@ function firstInput(/** @type {Shown} */ batcher) {
   return JSON.stringify(sample ?? {});
 }
 
-/** Another item of the same kind. */
 function varied(/** @type {unknown} */ value, /** @type {number} */ index) {
   if (typeof value === "string") return `${value} ${index + 1}`;
   if (Array.isArray(value) && value.every((part) => typeof part === "number"))

@@ -1,7 +1,6 @@
 /** A JSON Schema, as OpenAPI 3.1 has it. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** A property that may be absent. */
 export interface OptionalSchema {
   readonly optional: Schema;
 }

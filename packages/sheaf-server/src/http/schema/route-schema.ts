@@ -90,7 +90,6 @@ const errorResponse = (description: string, form: ErrorForm): object => {
   return { description, content: { [type]: { schema } } };
 };
 
-/** The replies to a failed request of a route, by status. */
 export const errorResponses = (form: ErrorForm): Readonly<Record<number, unknown>> =>
   Object.fromEntries(
     Object.entries(problems).map(([status, description]) => [status, errorResponse(description, form)]),
@@ -98,8 +97,6 @@ export const errorResponses = (form: ErrorForm): Readonly<Record<number, unknown
 
 export const problemResponses: Readonly<Record<number, unknown>> = errorResponses("problem");
 
-/** For every route that needs a key. */
 export const unauthorized = (form: ErrorForm): object => errorResponse("The key is missing or wrong.", form);
 
-/** For every route for operators. */
 export const forbidden = (form: ErrorForm): object => errorResponse("The key is not that of an operator.", form);

@@ -1,6 +1,5 @@
 import type { LatencyMs, LoadResult } from "../result.ts";
 
-/** One condition of `--assert`, ready to be held against results. */
 export interface Assertion {
   readonly text: string;
   /** Only results of this configuration; all without it. */
@@ -78,7 +77,6 @@ export interface CheckedAssertion {
   readonly actual: string;
 }
 
-/** Holds every assertion against every result that it names. */
 export function checkAssertions(assertions: readonly Assertion[], results: readonly LoadResult[]): CheckedAssertion[] {
   return assertions.flatMap(({ text, configuration, holds, actual }) =>
     results

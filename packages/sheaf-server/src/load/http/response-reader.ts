@@ -5,7 +5,6 @@ const keptBodyBytes = 2048;
 
 const emptyBuffer: Buffer = Buffer.alloc(0);
 
-/** The next part on the connection. */
 type State = "head" | "body" | "chunk-size" | "chunk" | "chunk-end" | "trailer" | "until-close" | "done";
 
 /**

@@ -25,7 +25,6 @@ export function batchSizeReading(page: string): BatchSizeReading | undefined {
   return buckets.size === 0 ? undefined : { buckets, items };
 }
 
-/** The batches that ran between two readings. */
 export function batchesBetween(before: BatchSizeReading | undefined, after: BatchSizeReading): BatchCounts {
   let counted = 0;
   const sizes = [...after.buckets]

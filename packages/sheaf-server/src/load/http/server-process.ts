@@ -6,18 +6,15 @@ import { CommandFailure } from "../../shared/failure.ts";
 export interface ServerProcess {
   readonly origin: string;
   readonly pid: number;
-  /** Stops it; resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
 export interface ServeOptions {
-  /** Path of the `sheaf` command. */
   readonly entry: string;
   /** None where the flags name a config file that lists the models. */
   readonly model?: string | undefined;
   /** Flags of `sheaf serve`: `["--max-batch-size", "1"]`. */
   readonly flags?: readonly string[] | undefined;
-  /** Flags of Node itself. */
   readonly nodeFlags?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,6 +1,5 @@
 import type { TopLevelSpec } from "vega-lite";
 
-/** Room for a picture, in pixels. */
 export interface ChartSize {
   readonly width: number;
   /** Panels in a row, where there are several. */

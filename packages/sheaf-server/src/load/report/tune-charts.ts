@@ -1,7 +1,6 @@
 import type { Calibration } from "sheaf/tuning";
 import { chartSpec, colourOf, quantity, type Chart } from "./chart.ts";
 
-/** Run time and items a second over batch sizes. */
 export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] {
   const name = (concurrency: number): string => `${concurrency} in flight`;
   const values = rows.map(({ concurrency, size, runMs, itemsPerS, errorRate }) => ({

@@ -6,9 +6,7 @@ import type { Output } from "../../shared/terminal.ts";
 import { chartsOf, reportHtml, type ReportPage } from "./page.ts";
 import { renderCharts } from "./render.ts";
 
-/** The flags of a report. */
 export interface ReportFiles {
-  /** Path of the page. */
   readonly report?: string | undefined;
   /** Folder for one SVG a chart. */
   readonly svg?: string | undefined;

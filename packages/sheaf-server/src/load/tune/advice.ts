@@ -4,7 +4,6 @@ import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { figures } from "../../shared/terminal.ts";
 import { gainError, gainSentence } from "./measured-gain.ts";
 
-/** The advice of a measurement, and whether the data support it. */
 export interface Advice extends Omit<Recommendation, "reason"> {
   readonly reason: Recommendation["reason"] | "batch-dependent";
   /** Whether the whole 95 % range of the measurement supports the verdict. */

@@ -1,7 +1,6 @@
 import type { BatchFunction, Executor } from "sheaf";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 
-/** The target that `sheaf tune` measures. */
 export interface TuneTarget {
   readonly run: BatchFunction<unknown, unknown> | Executor<unknown, unknown>;
   readonly sample: (index: number) => unknown;

@@ -110,7 +110,6 @@ export type ModelOutput =
   | { readonly kind: "score" }
   /** As the input of that kind. */
   | TensorsKind
-  /** A string. */
   | { readonly kind: "text" }
   /** Any JSON value; typed arrays as arrays. */
   | { readonly kind: "json" };
@@ -228,7 +227,6 @@ export interface CommonSpec {
   readonly warning?: string | undefined;
 }
 
-/** A model that runs in workers of JavaScript. */
 export interface ModuleSpec extends CommonSpec {
   /** A module whose default export is `defineWorker({ … })` of `sheaf/node`. */
   readonly workerUrl: URL;
@@ -244,7 +242,6 @@ export interface OpenSpec extends CommonSpec {
 /** The facts that the server needs about a model before and after its worker has loaded it. */
 export type ModelSpec = ModuleSpec | OpenSpec;
 
-/** Settings for every model of a server. */
 export interface RunnerSettings {
   /**
    * Threads of one run inside a worker.

@@ -45,7 +45,6 @@ export async function compareDevices(
   }
 }
 
-/** The results of two devices for the same batch. */
 export interface DeviceComparison {
   readonly size: number;
   /** The largest difference between results, as a share of the largest value; Infinity where a whole number changed. */

@@ -2,7 +2,6 @@ import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { runOnDevice } from "../onnx/device-graph.ts";
 import { softwareAdapter } from "./software-adapter.ts";
 
-/** The facts about a device that answered. */
 export interface FoundDevice {
   /** The driver, where WebGPU's only adapter computes in software. */
   readonly software?: string | undefined;

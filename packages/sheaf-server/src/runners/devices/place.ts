@@ -9,7 +9,6 @@ import { workersOn } from "../workers/workers-on.ts";
 /** Describes a model on one device; throws where that device does not take it. */
 type SpecOn = (device: string) => Promise<ModuleSpec>;
 
-/** A device that serves a model, and the reason for the choice. */
 interface Placed {
   readonly spec: ModuleSpec;
   readonly device: string;

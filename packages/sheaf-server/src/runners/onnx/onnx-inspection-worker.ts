@@ -10,7 +10,6 @@ export interface OnnxInspectionRequest extends SessionSettings {
   readonly path: string;
 }
 
-/** The findings of an inspection of an `.onnx` file and a few runs. */
 export interface OnnxInspection {
   readonly layout: OnnxLayout;
   /** An item that ran; none where the model took none of ours. */

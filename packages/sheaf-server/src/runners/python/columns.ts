@@ -6,7 +6,6 @@ import type { TensorItem } from "../tensors/tensor-item.ts";
 
 type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
 
-/** A worker's inputs in the server's terms. */
 export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
   const [only] = inputs as readonly [WorkerColumn];
   if (only.name !== undefined) return { kind: "tensors", tensors: inputs.map((column) => tensorOf(column)) };
@@ -15,7 +14,6 @@ export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
   return { kind: "tensors", tensors: [tensorOf(only, bareInput)] };
 }
 
-/** A worker's outputs in the server's terms. */
 export function outputOf({ outputs, embedding }: WorkerDeclaration): ModelOutput {
   const [only] = outputs as readonly [WorkerColumn];
   if (only.name !== undefined) return { kind: "tensors", tensors: outputs.map((column) => tensorOf(column)) };

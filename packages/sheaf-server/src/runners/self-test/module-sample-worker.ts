@@ -5,7 +5,6 @@ import { samplerOf } from "./sample-items.ts";
 /** How many items of a sample are asked for. */
 export const sampleCount: number = 3;
 
-/** The exports of a worker module beside its worker. */
 export interface ModuleExports {
   /** The items of its `sample`; none where it exports none. */
   readonly samples: readonly unknown[];

@@ -1,9 +1,7 @@
 import type { ModelInput, ModuleSpec } from "../contract/model-spec.ts";
 
-/** Makes the item number `index`. */
 export type Sampler = (index: number) => unknown;
 
-/** The contents of made-up items. */
 export interface SampleContent {
   text(index: number): string;
   query(index: number): string;

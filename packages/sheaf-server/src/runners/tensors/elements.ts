@@ -45,7 +45,6 @@ export const elements: Readonly<Record<NumberType, Element>> = Object.fromEntrie
   Object.entries(elementTypes).map(([dtype, type]) => [type.datatype, elementOf(dtype, type)]),
 ) as Record<NumberType, Element>;
 
-/** Elements as JSON values, in order. */
 export function shownElements(data: ArrayLike<number | bigint>, datatype: NumberType): unknown[] {
   const { shown } = elements[datatype];
   return shown === undefined ? Array.from(data) : Array.from(data, shown);

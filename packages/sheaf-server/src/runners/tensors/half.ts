@@ -39,7 +39,6 @@ export function floatsOfHalves(halves: Uint16Array): Float32Array {
   return floats;
 }
 
-/** Whether the bits are those of a finite half. */
 export const isFiniteHalf = (half: number): boolean => (half & 0x7c00) !== 0x7c00;
 
 function roundedToEven(value: number): number {

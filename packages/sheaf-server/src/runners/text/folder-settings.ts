@@ -39,7 +39,6 @@ export interface FolderSettings {
   readonly unreadFields?: string | undefined;
 }
 
-/** Settings for what a folder does not say. */
 export interface FolderOptions {
   /** The graph, as a path in the folder. @default model.onnx or onnx/model.onnx */
   readonly modelFile?: string | undefined;

@@ -3,7 +3,6 @@ import type { OnnxSession } from "../onnx/onnx-session.ts";
 import { Tensor, type InferenceSession } from "../onnx/runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
 
-/** A text as the graph takes it. */
 export interface TextTokens {
   readonly ids: readonly number[];
   readonly types: readonly number[];

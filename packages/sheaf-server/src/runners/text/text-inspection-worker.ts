@@ -9,7 +9,6 @@ export interface TextInspectionRequest extends SessionSettings, FolderOptions {
   readonly folder: string;
 }
 
-/** The findings of an inspection of a folder and a few runs. */
 export interface TextInspection {
   readonly settings: FolderSettings;
   readonly vectorLength: number;

@@ -26,7 +26,6 @@ export type VectorModule =
       readonly isResidual: boolean;
     };
 
-/** The token vectors of one text. */
 export interface TokenVectors {
   /** `[tokens, width]`, in row order. */
   readonly states: Float32Array;

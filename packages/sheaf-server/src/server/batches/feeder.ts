@@ -10,7 +10,6 @@ import type { StoredBatch } from "./records.ts";
 import type { Store } from "./store.ts";
 import type { LinesThread } from "./thread.ts";
 
-/** What all batches of a server use. */
 export interface Parts {
   readonly app: FastifyInstance;
   readonly models: Models;

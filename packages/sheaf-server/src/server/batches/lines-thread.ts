@@ -5,7 +5,6 @@ import { checkLines, type CheckOrder } from "./check-lines.ts";
 import { linesOf, type Line } from "./lines.ts";
 import type { Written } from "./records.ts";
 
-/** A request of a line, for its route. */
 export interface LineRequest {
   readonly number: number;
   readonly customId: string;
@@ -14,7 +13,6 @@ export interface LineRequest {
   readonly items: number;
 }
 
-/** What its route answered. */
 export interface LineReply {
   readonly number: number;
   readonly customId: string;

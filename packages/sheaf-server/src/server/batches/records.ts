@@ -4,7 +4,6 @@ export interface Sender {
   readonly tenant: string | null;
 }
 
-/** A file in the folder. */
 export interface StoredFile {
   readonly id: string;
   readonly sender: Sender;

@@ -1,6 +1,5 @@
 import { parseFloat32Json } from "./float32-json.ts";
 
-/** The inputs of a body of floats: one, or several. */
 export type FloatInputs = { readonly item: Float32Array } | { readonly items: readonly Float32Array[] };
 
 // An envelope is recognised in its plain form; the bytes before the first number are few.

@@ -13,7 +13,6 @@ interface Fields {
   readonly isReadWhole?: unknown;
 }
 
-/** The vector of an item of a model whose output is one. */
 export function vectorOf(output: unknown): Float32Array {
   return output instanceof Float32Array ? output : (output as { vector: Float32Array }).vector;
 }

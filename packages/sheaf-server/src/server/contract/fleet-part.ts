@@ -1,6 +1,5 @@
 import type { NatsFrontEnd, NatsWorker } from "sheaf/adapters/nats";
 
-/** A model's part in a fleet: its side of the queue. */
 export interface FleetPart {
   /** Resolves when the queue can be used; rejects with the reason if it never will. */
   readonly ready: Promise<void>;

@@ -48,7 +48,6 @@ export interface ModelDefinition extends Omit<CommonSpec, "groupKey" | "weigh" |
   readonly settings?: Partial<Settings> | undefined;
 }
 
-/** Whether it makes text embeddings. */
 export const embedsTexts = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
   input.kind === "text" && output.kind === "vector" && output.isEmbedding !== false;
 

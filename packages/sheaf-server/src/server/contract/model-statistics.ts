@@ -8,7 +8,6 @@ export interface Duration {
 
 const none = (): Duration => ({ count: 0, ms: 0 });
 
-/** A request that was answered. */
 export interface AnsweredRequest {
   /** Items that ran, not those from the cache. */
   readonly items: number;

@@ -28,7 +28,6 @@ export type LearnModel = (name: string, settings: Settings, signal: AbortSignal)
 /** Puts a batcher in front of a definition, here or in a fleet, and starts to load it. */
 export type OpenModel = (definition: ModelDefinition) => ServedModel;
 
-/** How a load ended. */
 export interface EndedLoad {
   /** The model that is ready; undefined if the load failed. */
   readonly model: ServedModel | undefined;

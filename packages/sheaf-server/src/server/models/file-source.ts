@@ -12,7 +12,6 @@ import type { ModelDefinition } from "../contract/model-definition.ts";
 import { definitionOf, workersOf } from "./worker-model.ts";
 import { roleOf } from "../../settings/role.ts";
 
-/** The name of the model in an entry. */
 export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
 
 /** Whether only the model's worker knows its inputs. */

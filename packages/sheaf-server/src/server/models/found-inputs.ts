@@ -50,7 +50,6 @@ export class FoundInputs {
     return new BatcherError("WORKER_CRASHED", message, { items: 1, refusedForMs: leftMs });
   }
 
-  /** Remembers an input that broke its run with this error. */
   add(item: unknown, error: unknown): void {
     const isLoss = error instanceof BatcherError && (error.code === "WORKER_CRASHED" || error.code === "RUN_TIMEOUT");
     if (isLoss) this.lost++;

@@ -8,7 +8,6 @@ import { Problem, retryAfter } from "../../problems/problem.ts";
 
 type Ended = () => void;
 
-/** Whether a model can answer a kind of request. */
 type Can = (definition: ModelDefinition) => boolean;
 
 const anything: Can = () => true;

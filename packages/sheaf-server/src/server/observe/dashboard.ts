@@ -12,7 +12,6 @@ import { packageVersion } from "../../shared/version.ts";
 import { defaultBatchSize } from "../../settings/settings.ts";
 import { needsKey, type Callers } from "../../tenants/callers.ts";
 
-/** The batches of a server that go on in the background. */
 interface BackgroundFigures {
   figures(): DashboardState["batches"];
 }

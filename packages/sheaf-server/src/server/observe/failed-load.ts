@@ -1,6 +1,5 @@
 import { messageOf } from "../../problems/problem.ts";
 
-/** The fields of a log line that say why a load failed. */
 interface FailedLoad {
   /** File and line in the model's program where a Python exception was raised. */
   readonly place: string | undefined;

@@ -116,7 +116,6 @@ function cutOn({ cut, truncate }: TextsToEmbed, { definition: { input } }: Serve
   throw invalid(path, `${end}: the model cuts texts at their end`, isStart ? truncate : cut);
 }
 
-/** The field of the model; it may be left out. */
 export const embeddingModel: Field<string | undefined> = field(
   modelThat(embedsTexts),
   "Default: the first model that embeds texts.",
@@ -160,7 +159,6 @@ function tokens(path: string, { name }: ServedModel): Problem {
   return new Problem("INVALID_INPUT", message, { param: path });
 }
 
-/** The field of the length of vectors, for `readDimensions`. */
 export const vectorLength: Field<unknown> = field(
   readLater(({ all }) => lengthSchema(all.filter(({ definition }) => embedsTexts(definition)))),
   "Length of the vectors: the model's own, or a shorter one if its folder allows it.",
@@ -194,5 +192,4 @@ function readDimensions(
   throw invalid(path, lengths.length === 1 ? only : `one of ${lengths.join(", ")}`, dimensions);
 }
 
-/** A vector of a reply. */
 export const vectorJson: Schema = Type.Array(Type.Number());

@@ -13,14 +13,12 @@ export interface Kind<Value> {
   schema(models: Models): Schema;
 }
 
-/** A field of an object. */
 export interface Field<Value> {
   /** `value` is undefined where the field is not given. */
   read(value: unknown, path: string): Value;
   schema(models: Models): Schema | OptionalSchema;
 }
 
-/** A field that must be given. */
 export const required = <Value>(kind: Kind<Value>, description?: string): Field<Value> => ({
   read: (value, path) => kind.read(value, path),
   schema: (models) => ({ ...kind.schema(models), ...(description !== undefined && { description }) }),
@@ -183,6 +181,5 @@ export const modelParameter = ({ deployments }: Models, description = "Name of a
   description,
 });
 
-/** The name of one of these models. */
 export const nameSchema = (models: readonly { readonly name: string }[]): Schema =>
   models.length === 0 ? Type.String() : Type.String({ enum: models.map(({ name }) => name) });

@@ -92,9 +92,7 @@ export const promptTokens: Kind<number | undefined> = {
 
 const mostTokens = (input: ModelInput): number | undefined => ("maxTokens" in input ? input.maxTokens : undefined);
 
-/** A caller's limit in tokens. */
 export interface TokenLimit {
-  /** Path of the field that sets it. */
   readonly path: string;
   readonly tokens: number;
 }

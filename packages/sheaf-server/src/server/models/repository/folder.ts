@@ -3,7 +3,6 @@ import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { modelName } from "../../../runners/resolve-model.ts";
 
-/** A version of a model in a folder of models. */
 export interface FolderVersion {
   /** Path of the model, as `sheaf serve` takes it. */
   readonly model: string;

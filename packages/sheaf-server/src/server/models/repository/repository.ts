@@ -29,7 +29,6 @@ export class FolderRepository {
   readonly #models: Models;
   readonly #settings: Settings;
   readonly #log: FastifyBaseLogger;
-  /** The server's models that come from this folder. */
   readonly #deployments: Map<string, Deployment> = new Map();
   readonly #waiting: Map<string, WaitingLoad> = new Map();
   readonly #leaving: Map<string, Promise<void>> = new Map();

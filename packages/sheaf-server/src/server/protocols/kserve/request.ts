@@ -228,7 +228,6 @@ const outputSchema = (models: Models): Schema =>
     parameters: Type.Optional(ofOutput.schema(models)),
   });
 
-/** The elements of a tensor in JSON. */
 export const dataSchema: Schema = Type.Array(Type.Unknown(), {
   description: "The values in row-major order, flat or nested.",
 });

@@ -13,7 +13,6 @@ import { field, integerFrom, modelThat, object, readLater, required, trueOrFalse
 import { inferEvery } from "../requests.ts";
 import { tellTruncated, truncation } from "../truncation.ts";
 
-/** Whether a model gives labels of texts. */
 export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
   (input.kind === "text" || input.kind === "text-pair") && output.kind === "labels";
 
