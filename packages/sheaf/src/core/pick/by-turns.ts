@@ -29,7 +29,7 @@ export class ByTurns<In> extends Cursor<In> {
   }
 
   override end(): void {
-    for (const claim of this.#inserted) claim.row?.remove(claim);
+    for (const claim of this.#inserted) claim.row?.unlink(claim);
     this.#turns.end();
   }
 
@@ -62,7 +62,7 @@ export class ByTurns<In> extends Cursor<In> {
       const row = rowOf(claim);
       this.#read(row);
       // Where it is read next, also from the newest on.
-      const next = !row.fromNewest ? row.at : row.at === undefined ? row.first : row.at.next;
+      const next = !row.fromNewest ? row.at : row.at === undefined ? row.head : row.at.next;
       row.insert(claim, next);
       row.at = claim;
       this.#inserted.push(claim);
@@ -86,11 +86,11 @@ export class ByTurns<In> extends Cursor<In> {
     if (row.choice === this.#turns.choice) return;
     row.choice = this.#turns.choice;
     row.fromNewest = this.newestFirst && this.#hasWaitedTooLong(row);
-    row.at = row.fromNewest ? row.last : row.first;
+    row.at = row.fromNewest ? row.tail : row.head;
   }
 
-  #hasWaitedTooLong({ first, tenant }: Row<In>): boolean {
-    return first !== undefined && this.laneQueue.group.isTooOld(first.entry.terms.arrivedAtMs, tenant.leavers);
+  #hasWaitedTooLong({ head, tenant }: Row<In>): boolean {
+    return head !== undefined && this.laneQueue.group.isTooOld(head.entry.terms.arrivedAtMs, tenant.leavers);
   }
 }
 
@@ -101,7 +101,7 @@ export function takeTurns<In>(queue: Queue<In>, laneQueue: LaneQueue<In>, turns:
   const size = Math.min(limit, laneQueue.live);
   const batch = new Batch<In>(size);
   for (let left = size; left > 0; left--) {
-    const { tenant, entry } = turns.top()!.first!;
+    const { tenant, entry } = turns.top()!.head!;
     queue.tenants!.charge(tenant, entry.weight);
     queue.take(entry, laneQueue, batch);
   }

@@ -138,7 +138,7 @@ export class NextBatch<In> {
     const { order, equal } = this.#queue;
     if (order === undefined && equal === undefined) return;
     for (const entry of batch.entries) {
-      if (entry.ties?.order !== undefined) order!.taken(entry, batch);
+      if (entry.ties?.order !== undefined) order!.taken(entry.ties, batch);
       if (this.#settings.dedupe !== "running") entry.ties?.equal?.leave(entry);
     }
   }

@@ -282,7 +282,7 @@ export class Selection<In> {
   }
 
   #admits(entry: Entry<In>, cursors: Cursors<In>): boolean {
-    const { order, later } = entry.ties ?? {};
+    const { order, next } = entry.ties ?? {};
     if (order === undefined) return true;
     if (!order.admits(entry, this.#choice)) {
       this.#queue.setAside(entry);
@@ -290,6 +290,7 @@ export class Selection<In> {
     }
     // The one behind it may follow in the same batch. A scan of the lane queue finds it there, but not among blocked
     // calls.
+    const later = next?.entry;
     const laneQueue = later?.laneQueue;
     if (laneQueue?.group === entry.laneQueue!.group && later!.place === laneQueue.blocked)
       cursors[laneQueue.lane].insert(later!);

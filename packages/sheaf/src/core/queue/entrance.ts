@@ -313,7 +313,7 @@ export class Entrance<In, Out> {
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
   #lift(order: OrderKey<In>, last: Entry<In> | undefined, group: Group<In>, lane: Lane): void {
-    if (order.first === undefined || order.lowestLane <= lane) return;
+    if (order.head === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
     for (const entry of order.waiting()) {
       const laneQueue = entry.laneQueue!;

@@ -55,10 +55,11 @@ export class Keys<In = unknown> {
 
 /** What only some entries have: how they are tied to others, and how they have moved. A property is one line. */
 export class Ties<In = unknown> {
+  readonly entry: Entry<In>;
   /** While it waits or runs, with an order key: that key, and its neighbours among the key's waiting items. */
   order: OrderKey<In> | undefined = undefined;
-  earlier: Entry<In> | undefined = undefined;
-  later: Entry<In> | undefined = undefined;
+  previous: Ties<In> | undefined = undefined;
+  next: Ties<In> | undefined = undefined;
   /** With `orderKey`: the item that entered the queue earlier has the lower rank. */
   rank = 0;
   /** Where equal calls can find it, as long as they can. */
@@ -72,6 +73,10 @@ export class Ties<In = unknown> {
   /** How often it has come back from a batch that did not run, and the last of them. */
   putBacks = 0;
   putBackFrom: number | undefined = undefined;
+
+  constructor(entry: Entry<In>) {
+    this.entry = entry;
+  }
 }
 
 /** One item and its caller, from the call until it settles. The code that takes its settler settles the call. */
@@ -114,7 +119,7 @@ export class Entry<In = unknown> {
 
   /** Its ties, made when it gets the first. */
   tie(): Ties<In> {
-    return (this.ties ??= new Ties());
+    return (this.ties ??= new Ties(this));
   }
 
   get weight(): number {
@@ -122,42 +127,44 @@ export class Entry<In = unknown> {
   }
 }
 
-/** Entries that wait, linked: one that leaves costs the same wherever it is. */
-export abstract class EntryList<In> {
-  abstract readonly laneQueue: LaneQueue<In>;
-  head: Entry<In> | undefined = undefined;
-  tail: Entry<In> | undefined = undefined;
+/** A list whose members link each other: one that leaves costs the same wherever it is. */
+export class LinkedList<T extends { previous: T | undefined; next: T | undefined }> {
+  head: T | undefined = undefined;
+  tail: T | undefined = undefined;
 
-  append(entry: Entry<In>): void {
-    const { tail } = this;
-    entry.place = this;
-    if (tail === undefined) this.head = entry;
-    else {
-      tail.next = entry;
-      entry.previous = tail;
-    }
-    this.tail = entry;
+  /** Puts a member in front of another, or at the end. */
+  insert(member: T, next?: T): void {
+    const previous = next === undefined ? this.tail : next.previous;
+    member.previous = previous;
+    member.next = next;
+    if (previous === undefined) this.head = member;
+    else previous.next = member;
+    if (next === undefined) this.tail = member;
+    else next.previous = member;
   }
 
-  /** Puts an entry in front of another, or at the end. */
-  insert(entry: Entry<In>, next: Entry<In> | undefined): void {
-    if (next === undefined) return this.append(entry);
-    const { previous } = next;
-    entry.place = this;
-    entry.next = next;
-    entry.previous = previous;
-    next.previous = entry;
-    if (previous === undefined) this.head = entry;
-    else previous.next = entry;
-  }
-
-  unlink(entry: Entry<In>): void {
-    const { previous, next } = entry;
+  unlink(member: T): void {
+    const { previous, next } = member;
     if (previous === undefined) this.head = next;
     else previous.next = next;
     if (next === undefined) this.tail = previous;
     else next.previous = previous;
-    entry.place = entry.previous = entry.next = undefined;
+    member.previous = member.next = undefined;
+  }
+}
+
+/** Entries that wait. */
+export abstract class EntryList<In> extends LinkedList<Entry<In>> {
+  abstract readonly laneQueue: LaneQueue<In>;
+
+  override insert(entry: Entry<In>, next?: Entry<In>): void {
+    entry.place = this;
+    super.insert(entry, next);
+  }
+
+  override unlink(entry: Entry<In>): void {
+    entry.place = undefined;
+    super.unlink(entry);
   }
 }
 

@@ -56,7 +56,7 @@ export class Groups<In> {
       .map((group) => ({ group, row: group.laneQueue(lane).turns!.top() }))
       .sort(({ row: a }, { row: b }) => {
         if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-        return a.served - b.served || a.turn - b.turn || a.first!.place - b.first!.place;
+        return a.served - b.served || a.turn - b.turn || a.head!.place - b.head!.place;
       })
       .map(({ group }) => group);
   }

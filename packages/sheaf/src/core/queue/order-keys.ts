@@ -1,4 +1,4 @@
-import { EntryList, type Batch, type Entry } from "./entry.ts";
+import { EntryList, LinkedList, type Batch, type Entry, type Ties } from "./entry.ts";
 import type { LaneQueue } from "./group.ts";
 import type { Tenants } from "./tenants.ts";
 import type { Lane } from "../contract/settings.ts";
@@ -7,60 +7,35 @@ import { type AbortSignalLike, consumerOf } from "../runtime/signals.ts";
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.
  */
-export class OrderKey<In> {
+export class OrderKey<In> extends LinkedList<Ties<In>> {
   readonly key: unknown;
-  /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it is. */
-  first: Entry<In> | undefined;
-  #last: Entry<In> | undefined;
   /** The batch that runs items of this key; no other batch may until it ends. */
   holder: Batch<In> | undefined;
   /** The lowest lane in which an item of this key may wait. */
   lowestLane: Lane = 0;
   /** The choice that took items of this key last, and the item that it must take next. */
   #choice = 0;
-  #next: Entry<In> | undefined;
+  #next: Ties<In> | undefined;
 
   constructor(key: unknown) {
+    super();
     this.key = key;
   }
 
   /** Whether the item may go in the batch that `choice` is choosing; if so, its successor is next. */
-  admits(entry: Entry<In>, choice: number): boolean {
+  admits({ ties }: Entry<In>, choice: number): boolean {
     if (this.holder !== undefined) return false;
-    if (entry !== (this.#choice === choice ? this.#next : this.first)) return false;
+    if (ties !== (this.#choice === choice ? this.#next : this.head)) return false;
     this.#choice = choice;
-    this.#next = entry.ties!.later;
+    this.#next = ties!.next;
     return true;
-  }
-
-  add(entry: Entry<In>): void {
-    entry.ties!.earlier = this.#last;
-    if (this.#last === undefined) this.first = entry;
-    else this.#last.ties!.later = entry;
-    this.#last = entry;
   }
 
   /** Its waiting items, in order. */
   waiting(): Entry<In>[] {
     const entries: Entry<In>[] = [];
-    for (let entry = this.first; entry !== undefined; entry = entry.ties!.later) entries.push(entry);
+    for (let ties = this.head; ties !== undefined; ties = ties.next) entries.push(ties.entry);
     return entries;
-  }
-
-  addFirst(entry: Entry<In>): void {
-    entry.ties!.later = this.first;
-    if (this.first === undefined) this.#last = entry;
-    else this.first.ties!.earlier = entry;
-    this.first = entry;
-  }
-
-  remove({ ties }: Entry<In>): void {
-    const { earlier, later } = ties!;
-    if (earlier === undefined) this.first = later;
-    else earlier.ties!.later = later;
-    if (later === undefined) this.#last = earlier;
-    else later.ties!.earlier = earlier;
-    ties!.earlier = ties!.later = undefined;
   }
 }
 
@@ -102,29 +77,30 @@ export class OrderKeys<In> {
     const { orderKey } = entry.keys!;
     let order = this.#keys.get(orderKey);
     if (order === undefined) this.#keys.set(orderKey, (order = new OrderKey(orderKey)));
-    if (order.first === undefined || lane > order.lowestLane) order.lowestLane = lane;
-    entry.tie().order = order;
-    order.add(entry);
+    if (order.head === undefined || lane > order.lowestLane) order.lowestLane = lane;
+    const ties = entry.tie();
+    ties.order = order;
+    order.insert(ties);
   }
 
   /** The item is about to leave the queue without running. */
   leaves(entry: Entry<In>): void {
-    const order = entry.ties!.order!;
-    const isFirst = order.first === entry;
+    const ties = entry.ties!;
+    const order = ties.order!;
+    const isFirst = order.head === ties;
     entry.laneQueue!.blocked?.withdraw(entry);
-    order.remove(entry);
+    order.unlink(ties);
     if (isFirst) this.#passOn(order);
   }
 
-  taken(entry: Entry<In>, batch: Batch<In>): void {
-    const order = entry.ties!.order!;
-    order.remove(entry);
-    order.holder = batch;
+  taken(ties: Ties<In>, batch: Batch<In>): void {
+    ties.order!.unlink(ties);
+    ties.order!.holder = batch;
   }
 
   /** A batch did not run: its items that have not settled, in order, are the first of their keys again. */
   putBack(entries: readonly Entry<In>[]): void {
-    for (const entry of entries.toReversed()) entry.ties!.order?.addFirst(entry);
+    for (const { ties } of entries.toReversed()) ties!.order?.insert(ties!, ties!.order.head);
   }
 
   /** The run of the batch has ended, with or without its callers. */
@@ -138,8 +114,8 @@ export class OrderKeys<In> {
 
   /** Another item is the first of its key, or the key is free. */
   #passOn(order: OrderKey<In>): void {
-    const { first, holder } = order;
-    if (holder !== undefined) return;
+    if (order.holder !== undefined) return;
+    const first = order.head?.entry;
     if (first === undefined) this.#keys.delete(order.key);
     else if (first.place === first.laneQueue!.blocked) first.laneQueue!.blocked!.offer(first);
   }

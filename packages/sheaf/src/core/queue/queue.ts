@@ -141,7 +141,7 @@ export class Queue<In> {
     if (laneQueue.lane === 2) this.bulkArrived++;
     entry.epoch.unsettled++;
     this.#count(entry, laneQueue, 1);
-    laneQueue.append(entry);
+    laneQueue.insert(entry);
   }
 
   /** A waiting entry goes in a batch. */
@@ -192,7 +192,7 @@ export class Queue<In> {
     this.version++;
     blocked.withdraw(entry);
     (entry.place as EntryList<In>).unlink(entry);
-    blocked.append(entry);
+    blocked.insert(entry);
     this.tenants?.moved(entry);
   }
 
@@ -214,7 +214,7 @@ export class Queue<In> {
     }
     laneQueue.keepAge(outOfPlaceAtMs);
     this.#count(entry, laneQueue, 1);
-    laneQueue.append(entry);
+    laneQueue.insert(entry);
     if (keys.claim === undefined) return;
     this.tenants!.counts(entry, 1);
     this.tenants!.moved(entry);

@@ -149,7 +149,7 @@ export class Tenants<In> {
     const own = entry.keys!.claim!;
     const isBlocked = entry.place !== entry.laneQueue;
     for (const claim of own.all ?? [own]) {
-      claim.row?.remove(claim);
+      claim.row?.unlink(claim);
       if (isBlocked) continue;
       claim.place = ++this.#places;
       rowOf(claim).add(claim);
@@ -265,7 +265,7 @@ export class Tenants<In> {
   #ended(claim: Claim<In>): void {
     const { tenant } = claim;
     claim.callers = 0;
-    claim.row?.remove(claim);
+    claim.row?.unlink(claim);
     if (--tenant.claims > 0) return;
     tenant.forgetRows();
     this.#shares -= tenant.share;

@@ -1,4 +1,4 @@
-import type { Entry } from "./entry.ts";
+import { LinkedList, type Entry } from "./entry.ts";
 import type { Account } from "./tenants.ts";
 
 /** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */
@@ -36,10 +36,10 @@ export class Turns<In> {
   /** The row whose tenant goes next. */
   top(): Row<In> | undefined {
     for (;;) {
-      let row = this.#line.first;
-      const second = this.#secondLine.first;
+      let row = this.#line.head;
+      const second = this.#secondLine.head;
       if (second !== undefined && (row === undefined || isBefore(second, row))) row = second;
-      const other = this.#others.first;
+      const other = this.#others.head;
       if (other !== undefined && (row === undefined || isBefore(other, row))) row = other;
       // Each change of an account comes with another turn.
       if (row === undefined || row.turn === row.tenant.turn) return row;
@@ -74,17 +74,15 @@ export class Turns<In> {
     this.#touched = undefined;
     for (const row of touched) {
       row.place?.remove(row);
-      if (row.first !== undefined) this.add(row);
+      if (row.head !== undefined) this.add(row);
     }
   }
 }
 
 /** The claims of one tenant in a lane of a group, in the order in which they entered the queue. */
-export class Row<In> {
+export class Row<In> extends LinkedList<Claim<In>> {
   readonly tenant: Account<In>;
   readonly turns: Turns<In>;
-  first: Claim<In> | undefined;
-  last: Claim<In> | undefined;
   /** Where it stands among the rows of the lane; undefined while it is not there. */
   place: RowPlace<In> | undefined;
   /** The account and turn of its tenant by which it was given that place. */
@@ -102,55 +100,38 @@ export class Row<In> {
   fromNewest = false;
 
   constructor(tenant: Account<In>, turns: Turns<In>) {
+    super();
     this.tenant = tenant;
     this.turns = turns;
   }
 
   /** Puts a claim in its place among the others, most often the last. */
   add(claim: Claim<In>): void {
-    const { last } = this;
-    if (last !== undefined && last.place > claim.place) {
-      let next = this.first;
-      while (next!.place < claim.place) next = next!.next;
-      return this.insert(claim, next);
-    }
+    let next: Claim<In> | undefined;
+    if (this.tail !== undefined && this.tail.place > claim.place)
+      for (next = this.head; next!.place < claim.place;) next = next!.next;
+    this.insert(claim, next);
+  }
+
+  override insert(claim: Claim<In>, next?: Claim<In>): void {
     claim.row = this;
-    claim.previous = last;
-    if (last === undefined) this.first = claim;
-    else last.next = claim;
-    this.last = claim;
+    super.insert(claim, next);
     if (this.place === undefined) this.turns.add(this);
   }
 
-  insert(claim: Claim<In>, next: Claim<In> | undefined): void {
-    const previous = next === undefined ? this.last : next.previous;
-    claim.row = this;
-    claim.previous = previous;
-    claim.next = next;
-    if (previous === undefined) this.first = claim;
-    else previous.next = claim;
-    if (next === undefined) this.last = claim;
-    else next.previous = claim;
-    if (this.place === undefined) this.turns.add(this);
-  }
-
-  remove(claim: Claim<In>): void {
-    const { previous, next } = claim;
-    if (previous === undefined) this.first = next;
-    else previous.next = next;
-    if (next === undefined) this.last = previous;
-    else next.previous = previous;
+  override unlink(claim: Claim<In>): void {
     // A choice may set aside an item that it met by the claim of another tenant.
-    if (this.at === claim) this.at = this.fromNewest ? previous : next;
-    claim.row = claim.previous = claim.next = undefined;
-    if (this.first === undefined) this.place?.remove(this);
+    if (this.at === claim) this.at = this.fromNewest ? claim.previous : claim.next;
+    claim.row = undefined;
+    super.unlink(claim);
+    if (this.head === undefined) this.place?.remove(this);
   }
 }
 
 /** A `RowLine` or a `RowHeap`. */
 export interface RowPlace<In> {
   /** The row that goes first. */
-  readonly first: Row<In> | undefined;
+  readonly head: Row<In> | undefined;
   add(row: Row<In>): void;
   remove(row: Row<In>): void;
 }
@@ -160,42 +141,32 @@ export const isBefore = (row: { served: number; turn: number }, other: { served:
   row.served < other.served || (row.served === other.served && row.turn < other.turn);
 
 /** Rows that come in order: each to the end. */
-export class RowLine<In> implements RowPlace<In> {
-  first: Row<In> | undefined;
-  #last: Row<In> | undefined;
-
+export class RowLine<In> extends LinkedList<Row<In>> implements RowPlace<In> {
   /** Whether the row goes after all that stand here. */
   takes(row: Row<In>): boolean {
-    return this.#last === undefined || isBefore(this.#last, row);
+    return this.tail === undefined || isBefore(this.tail, row);
   }
 
   add(row: Row<In>): void {
     row.place = this;
-    row.previous = this.#last;
-    if (this.#last === undefined) this.first = row;
-    else this.#last.next = row;
-    this.#last = row;
+    this.insert(row);
   }
 
   remove(row: Row<In>): void {
-    const { previous, next } = row;
-    if (previous === undefined) this.first = next;
-    else previous.next = next;
-    if (next === undefined) this.#last = previous;
-    else next.previous = previous;
-    row.place = row.previous = row.next = undefined;
+    row.place = undefined;
+    this.unlink(row);
   }
 }
 
 /** Rows that come in any order: a binary heap. */
 export class RowHeap<In> implements RowPlace<In> {
-  first: Row<In> | undefined;
+  head: Row<In> | undefined;
   readonly #rows: Row<In>[] = [];
 
   add(row: Row<In>): void {
     row.place = this;
     this.#up(row, this.#rows.length);
-    this.first = this.#rows[0];
+    this.head = this.#rows[0];
   }
 
   remove(row: Row<In>): void {
@@ -206,7 +177,7 @@ export class RowHeap<In> implements RowPlace<In> {
       this.#up(last, index);
       this.#down(last, last.index);
     }
-    this.first = this.#rows[0];
+    this.head = this.#rows[0];
   }
 
   /** Moves a row from `index` towards the first. */
