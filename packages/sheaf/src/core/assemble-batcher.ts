@@ -1,5 +1,5 @@
 import { callsOf } from "./calls/calls.ts";
-import { Lifecycle } from "./calls/lifecycle.ts";
+import { lifecycleOf } from "./calls/lifecycle.ts";
 import { listsOf } from "./calls/lists.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
@@ -57,12 +57,12 @@ export function assembleBatcher<In, Out>(
   const weights = weigh && (settings.batchWeight === "apart" ? "apart" : "learned");
   const cost = new LearnedCost({ weights, contention: learned?.contention });
   const admission = new Admission<In>(queue);
-  const entrance = new Entrance<In, Out>(settings, admission, queue, settlement, cost);
+  const entrance = new Entrance<In, Out>(settings, admission, queue, cost);
 
   const throttle = new Throttle(settings);
   const dispatcher = new Dispatcher<In, Out>(batchRun, executor, settings, settlement, queue, throttle, cost);
   const overload =
-    settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, settlement, cost);
+    settings.overloadOrder === "arrival" ? undefined : new StandingOverload<In>(maxBatchSize, queue, cost);
   const statistics = new Statistics(settings, cost, settlement, weigh && throttle);
   const background = new Background<In>(settings, queue, cost);
   const next = new NextBatch<In>(settings, queue, overload, background);
@@ -94,7 +94,8 @@ export function assembleBatcher<In, Out>(
   // In this order: a policy and a subscriber see what the batch has taught.
   dispatcher.observers.push(decisions, statistics);
 
-  const lifecycle = new Lifecycle<In, Out>(settings, queue, admission, dispatcher, scheduler, executor);
+  const isReady = executor && warmedUp(executor, cost);
+  const lifecycle = lifecycleOf(settings, queue, admission, dispatcher, scheduler, executor, isReady);
   const calls = callsOf(settings, queue, admission, entrance, scheduler);
   const { settleDetailed, many, settle, map } = listsOf(settings, queue, admission, entrance, scheduler, calls);
   // One by one: a spread takes as long as the rest of making a batcher.
@@ -104,11 +105,10 @@ export function assembleBatcher<In, Out>(
     many,
     settle,
     map,
-    flush: () => lifecycle.flush(),
-    drain: withOptions({}, () => lifecycle.drain()),
+    flush: lifecycle.flush,
+    drain: withOptions({}, lifecycle.drain),
     close: withOptions(closeChecks, ({ graceMs }: Closing) => lifecycle.close(graceMs)),
-    ready: () =>
-      admission.refusal?.isPassing === true ? Promise.reject(admission.refusal.error) : lifecycle.readiness,
+    ready: lifecycle.ready,
     stats: () => {
       const nowMs = clock.now();
       const counts = {
@@ -136,7 +136,6 @@ export function assembleBatcher<In, Out>(
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 
-  lifecycle.begin(executor && warmedUp(executor, cost));
   const load = () => ({ queued: queue.size, bulk: queue.inBulkRoom, inFlight: dispatcher.inFlight });
   const inside = { settings, queue, observers: dispatcher.observers } as unknown as Inside;
   return callable<In, Out>(calls.call, methods, name, load, calls.checkRoom, inside) as unknown as Batcher<

@@ -6,93 +6,77 @@ import type { Settings } from "../contract/settings.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 
-/** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
-export class Lifecycle<In, Out> {
-  /** Resolves when batches can run; rejects with the reason if they never will. */
-  readiness: Promise<void> = Promise.resolve();
-  readonly #settings: Settings<In, Out>;
-  readonly #queue: Queue<In>;
-  readonly #admission: Admission<In>;
-  readonly #dispatcher: Dispatcher<In, Out>;
-  readonly #scheduler: Scheduler<In, Out>;
-  readonly #executor: Pick<Executor<In, Out>, "close"> | undefined;
-  #closing: Promise<void> | undefined;
+export interface Lifecycle {
+  flush(): Promise<void>;
+  drain(): Promise<void>;
+  close(graceMs?: number): Promise<void>;
+  /** Resolves when batches can run; rejects with the reason if they never will, or may not for now. */
+  ready(): Promise<void>;
+}
 
-  constructor(
-    settings: Settings<In, Out>,
-    queue: Queue<In>,
-    admission: Admission<In>,
-    dispatcher: Dispatcher<In, Out>,
-    scheduler: Scheduler<In, Out>,
-    executor: Pick<Executor<In, Out>, "close"> | undefined,
-  ) {
-    this.#settings = settings;
-    this.#queue = queue;
-    this.#admission = admission;
-    this.#dispatcher = dispatcher;
-    this.#scheduler = scheduler;
-    this.#executor = executor;
-  }
+/** When a batcher starts to run batches, flushes and drains, and how it closes. `isReady`: of an executor; a batch function is at once. */
+export function lifecycleOf<In, Out>(
+  { clock, name }: Settings<In, Out>,
+  queue: Queue<In>,
+  admission: Admission<In>,
+  dispatcher: Dispatcher<In, Out>,
+  scheduler: Scheduler<In, Out>,
+  executor: Pick<Executor<In, Out>, "close"> | undefined,
+  isReady: Promise<void> | undefined,
+): Lifecycle {
+  const { epochs } = queue;
+  let closing: Promise<void> | undefined;
+  const closedError = (message: string): BatcherError => new BatcherError("CLOSED", `${name}: ${message}`);
 
-  /** Starts: at once, as a batch function can, or when its executor is ready. */
-  begin(ready?: Promise<void>): void {
-    if (ready === undefined) return this.#dispatcher.open();
-    this.readiness = ready;
-    ready.then(this.#open, this.#fail);
-  }
-
-  flush(): Promise<void> {
-    const { epochs } = this.#queue;
-    if (this.#queue.size === 0 && !this.#admission.hasWaiters) return Promise.resolve();
+  const flush = (): Promise<void> => {
+    if (queue.size === 0 && !admission.hasWaiters) return Promise.resolve();
     const epoch = epochs.separate();
-    this.#queue.relabel(epoch);
-    this.#admission.relabel(epoch);
-    this.#scheduler.wake();
+    queue.relabel(epoch);
+    admission.relabel(epoch);
+    scheduler.wake();
     return epochs.settlement(epoch, false);
-  }
-
-  drain(): Promise<void> {
-    const epoch = this.#queue.epochs.seal();
-    this.#queue.release("drain");
-    this.#scheduler.wake();
-    return this.#queue.epochs.settlement(epoch, true);
-  }
-
-  close(graceMs?: number): Promise<void> {
-    this.#admission.close(this.closedError("closed."));
-    this.#closing ??= this.#finish();
-    if (graceMs !== undefined && graceMs !== Infinity) {
-      const cancel = this.#settings.clock.after(graceMs, () => this.#cutOff(graceMs));
-      this.#closing.then(cancel, cancel);
-    }
-    return this.#closing;
-  }
-
-  closedError(message: string): BatcherError {
-    return new BatcherError("CLOSED", `${this.#settings.name}: ${message}`);
-  }
-
-  readonly #open = (): void => {
-    this.#dispatcher.open();
-    this.#scheduler.wake();
   };
 
-  readonly #fail = (error: unknown): void => {
-    this.#admission.close(error);
-    this.#admission.rejectAll(error);
+  const drain = (): Promise<void> => {
+    const epoch = epochs.seal();
+    queue.release("drain");
+    scheduler.wake();
+    return epochs.settlement(epoch, true);
   };
 
-  async #finish(): Promise<void> {
-    await this.drain();
-    await this.#dispatcher.answeringRunsEnded();
-    this.#scheduler.stop();
-    await this.#executor?.close();
-    this.#dispatcher.stopTimers();
-  }
+  const finish = async (): Promise<void> => {
+    await drain();
+    await dispatcher.answeringRunsEnded();
+    scheduler.stop();
+    await executor?.close();
+    dispatcher.stopTimers();
+  };
 
-  #cutOff(graceMs: number): void {
-    const error = this.closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
-    this.#admission.rejectAll(error);
-    this.#dispatcher.cutOff(error);
-  }
+  const close = (graceMs: number = Infinity): Promise<void> => {
+    admission.close(closedError("closed."));
+    closing ??= finish();
+    if (graceMs === Infinity) return closing;
+    const cancel = clock.after(graceMs, () => {
+      const error = closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
+      admission.rejectAll(error);
+      dispatcher.cutOff(error);
+    });
+    closing.then(cancel, cancel);
+    return closing;
+  };
+
+  if (isReady === undefined) dispatcher.open();
+  isReady?.then(
+    () => {
+      dispatcher.open();
+      scheduler.wake();
+    },
+    (error: unknown) => {
+      admission.close(error);
+      admission.rejectAll(error);
+    },
+  );
+  const ready = (): Promise<void> =>
+    admission.refusal?.isPassing === true ? Promise.reject(admission.refusal.error) : (isReady ?? Promise.resolve());
+  return { flush, drain, close, ready };
 }

@@ -1,4 +1,3 @@
-import type { Settlement } from "../queue/settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatcherStats } from "../contract/stats.ts";
 import type { Group } from "../queue/group.ts";
@@ -32,7 +31,6 @@ export class StandingOverload<In> {
   /** Since when it stands; undefined while it does not. */
   beganAtMs: number | undefined;
   readonly #queue: Queue<In>;
-  readonly #calls: Settlement<In>;
   readonly #cost: CostModel;
   readonly #maxBatchSize: number;
   /** A slot has been free since the last look: a rate limit, an order key or the policy held the items that waited. */
@@ -49,10 +47,9 @@ export class StandingOverload<In> {
   #grewAtMs = -Infinity;
   #lastArrival!: Mark;
 
-  constructor(maxBatchSize: number, queue: Queue<In>, calls: Settlement<In>, cost: CostModel) {
+  constructor(maxBatchSize: number, queue: Queue<In>, cost: CostModel) {
     this.#maxBatchSize = maxBatchSize;
     this.#queue = queue;
-    this.#calls = calls;
     this.#cost = cost;
   }
 
@@ -97,8 +94,8 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { leavers, taken, bulkArrived, refused, bulkTaken } = this.#queue;
-    const arrived = this.#calls.arrived - bulkArrived - refused.bulk;
+    const { arrived: all, tally, leavers, taken, bulkArrived, refused, bulkTaken } = this.#queue;
+    const arrived = all + tally.rejected - bulkArrived - refused.bulk;
     const mark: Mark = { atMs: nowMs, arrived, served: taken - bulkTaken, left: leavers.count };
     const first = (this.first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {

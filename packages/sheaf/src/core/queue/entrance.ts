@@ -2,7 +2,6 @@ import type { Admission, Room } from "./admission.ts";
 import { drainMs, type Waiting } from "../measure/expected-latency.ts";
 import { Entry, Keys, type Settler, type Terms } from "./entry.ts";
 import type { Group } from "./group.ts";
-import type { Settlement } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
@@ -27,24 +26,18 @@ export type Gate<In> = (items: number, terms: Terms, entry?: Entry<In>) => Refus
 
 /** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
 export class Entrance<In, Out> {
-  readonly #settings: Settings<In, Out>;
   readonly gates: Gate<In>[] = [];
-  readonly #admission: Admission<In>;
-  readonly #queue: Queue<In>;
-  readonly #calls: Settlement<In>;
+  readonly name: string;
+  readonly admission: Admission<In>;
+  readonly queue: Queue<In>;
+  readonly #settings: Settings<In, Out>;
   readonly #cost: CostModel;
 
-  constructor(
-    settings: Settings<In, Out>,
-    admission: Admission<In>,
-    queue: Queue<In>,
-    settlement: Settlement<In>,
-    cost: CostModel,
-  ) {
+  constructor(settings: Settings<In, Out>, admission: Admission<In>, queue: Queue<In>, cost: CostModel) {
+    this.name = settings.name;
+    this.admission = admission;
+    this.queue = queue;
     this.#settings = settings;
-    this.#admission = admission;
-    this.#queue = queue;
-    this.#calls = settlement;
     this.#cost = cost;
   }
 
@@ -57,19 +50,19 @@ export class Entrance<In, Out> {
     try {
       entry = this.entryOf(item, settler, terms);
     } catch (error) {
-      this.#calls.tally.rejected++;
+      this.queue.tally.rejected++;
       throw error;
     }
     const { orderKey, tenant } = entry.keys ?? {};
-    const room = this.#admission.roomOf(terms.lane);
+    const room = this.admission.roomOf(terms.lane);
     // Call waiting callers' key functions before checking the signal: they may abort this call.
-    this.#admission.lineOf(room, orderKey);
-    this.#admission.checkOpen(1, terms.signal);
+    this.admission.lineOf(room, orderKey);
+    this.admission.checkOpen(1, terms.signal);
     try {
       this.ask(1, terms, entry);
       if (this.share(entry)) return;
-      const mayPass = room.hasRoomFor(tenant) && this.#admission.lineOf(room, orderKey) === room;
-      entry.epoch = this.#queue.epochs.current;
+      const mayPass = room.hasRoomFor(tenant) && this.admission.lineOf(room, orderKey) === room;
+      entry.epoch = this.queue.epochs.current;
       if (mayPass) this.push(entry);
       else this.hold(entry, settler, mayWait);
     } catch (error) {
@@ -93,11 +86,11 @@ export class Entrance<In, Out> {
     try {
       keys.tenant = this.#tenantOf(fairKey!(item));
     } catch (error) {
-      this.#calls.tally.rejected++;
+      this.queue.tally.rejected++;
       throw error;
     }
-    this.#admission.checkOpen(1, undefined);
-    return new Entry(item, terms, this.#queue.epochs.current, keys);
+    this.admission.checkOpen(1, undefined);
+    return new Entry(item, terms, this.queue.epochs.current, keys);
   }
 
   /**
@@ -117,18 +110,18 @@ export class Entrance<In, Out> {
       position: 0,
       settlerAt,
       entry,
-      epoch: this.#queue.epochs.current,
+      epoch: this.queue.epochs.current,
       isIn: false,
       order: 0,
     };
-    const own = this.#admission.roomOf(terms.lane);
-    const room = this.#admission.lineOf(own, entry?.keys?.orderKey);
-    const waiters = (room.waiters ??= this.#newWaiters(room));
+    const own = this.admission.roomOf(terms.lane);
+    const room = this.admission.lineOf(own, entry?.keys?.orderKey);
+    const waiters = (room.waiters ??= new Waiters(room, this, this.#takesTurns));
     if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
-    this.#admission.checkOpen(items.length - waiter.position, terms.signal);
-    waiter.epoch = this.#queue.epochs.current;
+    this.admission.checkOpen(items.length - waiter.position, terms.signal);
+    waiter.epoch = this.queue.epochs.current;
     const tenant = waiter.entry?.keys?.tenant;
-    if (!room.hasRoomFor(tenant) && !((mayWait || room !== own) && waiters.hasRoom(this.#queue.maxSize, tenant))) {
+    if (!room.hasRoomFor(tenant) && !((mayWait || room !== own) && waiters.hasRoom(this.queue.maxSize, tenant))) {
       this.#refuse(items.length - waiter.position, this.#full(room, tenant), room, tenant);
     }
     waiters.add(waiter);
@@ -139,20 +132,25 @@ export class Entrance<In, Out> {
   checkRoom(terms: Terms | undefined): void {
     const { dedupeKey, onQueueFull } = this.#settings;
     // An equal item needs no room, and a caller who may wait for room is not refused.
-    if (dedupeKey !== undefined || onQueueFull === "wait" || this.#admission.refusal !== undefined) return;
-    const room = this.#admission.roomOf(terms?.lane ?? 1);
+    if (dedupeKey !== undefined || onQueueFull === "wait" || this.admission.refusal !== undefined) return;
+    const room = this.admission.roomOf(terms?.lane ?? 1);
     if (!room.hasRoom()) this.#refuse(1, this.#full(room, undefined), room, undefined);
     // A gate may judge an item by its keys. Behind less than a batch it would hardly refuse one, and is asked when that enters.
-    if (terms === undefined || this.#queue.size < this.#settings.maxBatchSize || !this.#itemsAreAlike) return;
-    this.ask(1, terms, new Entry<In>(undefined as In, terms, this.#queue.epochs.current));
+    if (terms === undefined || this.queue.size < this.#settings.maxBatchSize || !this.#itemsAreAlike) return;
+    this.ask(1, terms, new Entry<In>(undefined as In, terms, this.queue.epochs.current));
   }
 
   /** Asks the gates. @throws {BatcherError} `QUEUE_FULL` */
   ask(items: number, terms: Terms, entry?: Entry<In>): void {
     for (const gate of this.gates) {
       const refusal = gate(items, terms, entry);
-      if (refusal !== undefined) this.#refuse(items, refusal, this.#admission.roomOf(terms.lane), entry?.keys?.tenant);
+      if (refusal !== undefined) this.#refuse(items, refusal, this.admission.roomOf(terms.lane), entry?.keys?.tenant);
     }
+  }
+
+  /** Tenants take turns in waiting for room, unless order keys must hold across them. */
+  get #takesTurns(): boolean {
+    return this.queue.tenants !== undefined && this.queue.order === undefined;
   }
 
   get #itemsAreAlike(): boolean {
@@ -162,7 +160,7 @@ export class Entrance<In, Out> {
 
   /** Whose room is full. */
   #full(room: Room<In>, tenant: Account<In> | undefined): Refusal {
-    const { maxSize: maxQueueSize } = this.#queue;
+    const { maxSize: maxQueueSize } = this.queue;
     const { held, isBulk, waiters } = room;
     const items = isBulk ? "bulk items" : "items";
     const waiting = waiters?.size ?? 0;
@@ -185,10 +183,10 @@ export class Entrance<In, Out> {
 
   /** @throws {BatcherError} `QUEUE_FULL` */
   #refuse(items: number, { why, details }: Refusal, room: Room<In>, tenant: Account<In> | undefined): never {
-    this.#calls.tally.rejected += items;
-    this.#queue.refused[room.isBulk ? "bulk" : "live"] += items;
+    this.queue.tally.rejected += items;
+    this.queue.refused[room.isBulk ? "bulk" : "live"] += items;
     if (tenant !== undefined) tenant.rejected += items;
-    throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
+    throw new BatcherError("QUEUE_FULL", `${this.name}: ${why}`, {
       ...details,
       queued: room.held,
       drainMs: drainMs(this.#cost, capacityOf(this.#settings), this.#waitingFor(room, tenant)),
@@ -197,18 +195,13 @@ export class Entrance<In, Out> {
 
   /** The items that must go before the room is empty, or before all of the tenant's have gone. */
   #waitingFor({ isBulk }: Room<In>, tenant: Account<In> | undefined): Waiting {
-    const { tenants } = this.#queue;
+    const { tenants } = this.queue;
     const lane = isBulk ? 2 : 1;
-    const items = this.#queue.ahead(lane);
-    const weight = this.#queue.weightAhead(lane);
+    const items = this.queue.ahead(lane);
+    const weight = this.queue.weightAhead(lane);
     if (tenant === undefined) return { items, weight };
     const ahead = Math.min(items, tenants!.ahead(tenant, 1));
     return { items: ahead, weight: (weight * ahead) / Math.max(1, items) };
-  }
-
-  #newWaiters(room: Room<In>): Waiters<In> {
-    const byTurns = this.#queue.tenants !== undefined && this.#queue.order === undefined;
-    return new Waiters(this.#settings.name, byTurns, this.#admission, room, this, this.#queue, this.#calls);
   }
 
   /** The order key alone; none where the function throws, as it will when the item enters. */
@@ -224,7 +217,7 @@ export class Entrance<In, Out> {
   entryOf(item: In, settler: Settler, terms: Terms): Entry<In> {
     const { weigh, groupKey, orderKey, dedupeKey, fairKey, maxItemWeight = Infinity, name } = this.#settings;
     if (this.#itemsAreAlike && dedupeKey === undefined)
-      return new Entry(item, terms, this.#queue.epochs.current, undefined, settler);
+      return new Entry(item, terms, this.queue.epochs.current, undefined, settler);
     const weight = weigh === undefined ? 1 : weigh(item);
     if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
       throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
@@ -243,39 +236,39 @@ export class Entrance<In, Out> {
     keys.orderKey = orderKey?.(item);
     keys.dedupeKey = terms.alone ? undefined : dedupeKey?.(item);
     keys.tenant = fairKey === undefined ? undefined : this.#tenantOf(fairKey(item));
-    return new Entry(item, terms, this.#queue.epochs.current, keys, settler);
+    return new Entry(item, terms, this.queue.epochs.current, keys, settler);
   }
 
   #tenantOf(key: unknown): Account<In> {
     const { shareOf, name } = this.#settings;
-    if (shareOf === undefined) return this.#queue.tenants!.of(key, 1);
+    if (shareOf === undefined) return this.queue.tenants!.of(key, 1);
     const share = shareOf(key);
     if (typeof share !== "number" || !(share > 0) || share === Infinity) {
       throw new TypeError(`${name}: shareOf(key) must return a finite number > 0, got ${describe(share)}`);
     }
-    return this.#queue.tenants!.of(key, share);
+    return this.queue.tenants!.of(key, share);
   }
 
   push(entry: Entry<In>): void {
     const { keys, terms } = entry;
     const { lane, arrivedAtMs } = terms;
-    const group = this.#queue.groupOf(keys?.group);
+    const group = this.queue.groupOf(keys?.group);
     if (keys !== undefined) {
       // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
-      const ahead = keys.orderKey === undefined ? undefined : this.#queue.order!.get(keys.orderKey);
+      const ahead = keys.orderKey === undefined ? undefined : this.queue.order!.get(keys.orderKey);
       if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
       if (this.#settings.weigh !== undefined) {
-        const waiting = { items: this.#queue.size, weight: this.#queue.weight };
+        const waiting = { items: this.queue.size, weight: this.queue.weight };
         keys.dueAtMs = dueAtMs(this.#cost, capacityOf(this.#settings), waiting, keys.weight, arrivedAtMs);
       }
     }
-    this.#queue.push(entry, group.laneQueue(lane));
-    this.#queue.cancellation.watch(entry);
+    this.queue.push(entry, group.laneQueue(lane));
+    this.queue.cancellation.watch(entry);
     if (keys === undefined) return;
-    if (keys.tenant !== undefined) this.#queue.tenants!.entered(entry);
-    if (this.#queue.order !== undefined) entry.tie().rank = this.#queue.order.nextRank();
-    if (keys.dedupeKey !== undefined) this.#queue.equal!.add(entry);
-    if (keys.orderKey !== undefined) this.#queue.order!.enter(entry, lane);
+    if (keys.tenant !== undefined) this.queue.tenants!.entered(entry);
+    if (this.queue.order !== undefined) entry.tie().rank = this.queue.order.nextRank();
+    if (keys.dedupeKey !== undefined) this.queue.equal!.add(entry);
+    if (keys.orderKey !== undefined) this.queue.order!.enter(entry, lane);
   }
 
   /**
@@ -287,10 +280,10 @@ export class Entrance<In, Out> {
     const { dedupeKey, orderKey } = sharer.keys ?? {};
     const stopped = orderKey === undefined ? undefined : behind(terms.signal, orderKey);
     if (stopped !== undefined) {
-      this.#calls.tally.aborted++;
+      this.queue.tally.aborted++;
       throw stopped;
     }
-    const entry = dedupeKey === undefined ? undefined : this.#queue.equal!.get(dedupeKey);
+    const entry = dedupeKey === undefined ? undefined : this.queue.equal!.get(dedupeKey);
     if (entry === undefined) return false;
     const { laneQueue } = entry;
     const ties = entry.tie();
@@ -299,14 +292,14 @@ export class Entrance<In, Out> {
     sharer.epoch.unsettled++;
     if (ties.sharers?.some(({ settler }) => settler !== undefined) === true) ties.sharers.push(sharer);
     else ties.sharers = [sharer];
-    this.#queue.cancellation.watch(sharer);
-    if (this.#queue.tenants !== undefined) this.#queue.tenants.joined(entry, sharer);
+    this.queue.cancellation.watch(sharer);
+    if (this.queue.tenants !== undefined) this.queue.tenants.joined(entry, sharer);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
       if (ties.order !== undefined) this.#lift(ties.order, entry, laneQueue.group, lane);
-      this.#queue.promote(entry, lane);
+      this.queue.promote(entry, lane);
     } else if (laneQueue?.group.newestFirst === true && ties.order === undefined) {
       // Under standing overload its place is that of the latest caller who shares it.
-      this.#queue.renew(entry);
+      this.queue.renew(entry);
     }
     return true;
   }
@@ -320,7 +313,7 @@ export class Entrance<In, Out> {
       if (last === undefined && laneQueue.group !== group)
         lowestLane = laneQueue.lane > lowestLane ? laneQueue.lane : lowestLane;
       if (entry === last) return;
-      if (laneQueue.group === group && laneQueue.lane > lane) this.#queue.promote(entry, lane);
+      if (laneQueue.group === group && laneQueue.lane > lane) this.queue.promote(entry, lane);
     }
     order.lowestLane = lowestLane;
   }

@@ -4,7 +4,6 @@ import type { Epoch } from "./epoch.ts";
 import { stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { timeoutError, type Outcome } from "./cancellation.ts";
-import type { Settlement } from "./settlement.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
@@ -34,6 +33,9 @@ export interface Waiter<In> {
 
 /** Where those go in who have room. */
 interface Door<In> {
+  readonly name: string;
+  readonly admission: Admission<In>;
+  readonly queue: Queue<In>;
   entryOf(item: In, settler: Settler, terms: Terms): Entry<In>;
   orderKeyOf(item: In): unknown;
   share(entry: Entry<In>): boolean;
@@ -58,29 +60,13 @@ export class Waiters<In> {
   /** Tenants take turns in waiting for room. */
   readonly byTurns: boolean;
   isAdmitting = false;
-  readonly #name: string;
-  readonly #admission: Admission<In>;
   readonly #room: Room<In>;
-  readonly #entrance: Door<In>;
-  readonly #queue: Queue<In>;
-  readonly #calls: Settlement<In>;
+  readonly #door: Door<In>;
 
-  constructor(
-    name: string,
-    byTurns: boolean,
-    admission: Admission<In>,
-    room: Room<In>,
-    entrance: Door<In>,
-    queue: Queue<In>,
-    calls: Settlement<In>,
-  ) {
-    this.#name = name;
-    this.byTurns = byTurns;
-    this.#admission = admission;
+  constructor(room: Room<In>, door: Door<In>, byTurns: boolean) {
     this.#room = room;
-    this.#entrance = entrance;
-    this.#queue = queue;
-    this.#calls = calls;
+    this.#door = door;
+    this.byTurns = byTurns;
   }
 
   /** Whether a call that has room need not stand behind them. */
@@ -110,7 +96,7 @@ export class Waiters<In> {
 
   #lastOf(waiter: Waiter<In>): Map<unknown, number> {
     const { items } = waiter;
-    return (waiter.lastOf ??= new Map(Array.from(items, (item, index) => [this.#entrance.orderKeyOf(item), index])));
+    return (waiter.lastOf ??= new Map(Array.from(items, (item, index) => [this.#door.orderKeyOf(item), index])));
   }
 
   /** Lets a waiter of the other line stand here, by its order. */
@@ -125,7 +111,7 @@ export class Waiters<In> {
   add(waiter: Waiter<In>): void {
     waiter.epoch.unsettled += waiter.items.length - waiter.position;
     this.#waiting.add(waiter);
-    waiter.order ||= this.#admission.nextOrder();
+    waiter.order ||= this.#door.admission.nextOrder();
     waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
@@ -134,7 +120,7 @@ export class Waiters<In> {
     const { signal } = waiter.terms;
     if (signal === undefined) return;
     waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
-    this.#queue.cancellation.aborts.add(signal, waiter.onAbort);
+    this.#door.queue.cancellation.aborts.add(signal, waiter.onAbort);
   }
 
   #remove(waiter: Waiter<In>): void {
@@ -145,7 +131,7 @@ export class Waiters<In> {
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineAtMs = Infinity;
-    if (waiter.onAbort !== undefined) this.#queue.cancellation.aborts.remove(waiter.terms.signal!, waiter.onAbort);
+    if (waiter.onAbort !== undefined) this.#door.queue.cancellation.aborts.remove(waiter.terms.signal!, waiter.onAbort);
   }
 
   /** The index of the next item of this waiter, which has room now. */
@@ -220,12 +206,12 @@ export class Waiters<In> {
 
   #admitInOrder(): void {
     for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
-      const room = this.#admission.roomOf(waiter.terms.lane);
+      const room = this.#door.admission.roomOf(waiter.terms.lane);
       let line = this.#room;
       for (;;) {
         if (room.free <= 0) return;
         if (!this.knowsNext(waiter)) break;
-        line = this.#admission.lineOf(this.#room, waiter.entry!.keys?.orderKey, waiter.order);
+        line = this.#door.admission.lineOf(this.#room, waiter.entry!.keys?.orderKey, waiter.order);
         // A key function may have called the batcher.
         if (room.free <= 0 || !waiter.isIn) return;
         if (line !== this.#room) break;
@@ -253,7 +239,7 @@ export class Waiters<In> {
     waiter.entry = undefined;
     entry.epoch = waiter.epoch;
     try {
-      if (!this.#entrance.share(entry)) this.#entrance.push(entry);
+      if (!this.#door.share(entry)) this.#door.push(entry);
     } catch (error) {
       reject(entry.settler!, error);
     }
@@ -267,11 +253,11 @@ export class Waiters<In> {
     while (waiter.entry === undefined && waiter.position < items.length) {
       const settler = waiter.settlerAt(waiter.position);
       try {
-        waiter.entry = this.#entrance.entryOf(items[waiter.position]!, settler, terms);
+        waiter.entry = this.#door.entryOf(items[waiter.position]!, settler, terms);
       } catch (error) {
         // Unless the key function has ended the list, and the item with it.
         if (waiter.isIn !== isIn) return false;
-        this.#calls.tally.rejected++;
+        this.#door.queue.tally.rejected++;
         if (isIn) this.#next(waiter);
         else waiter.position++;
         reject(settler, error);
@@ -285,10 +271,10 @@ export class Waiters<In> {
   expire(nowMs: number): void {
     for (const waiter of this.#expired(nowMs)) {
       const error = timeoutError(
-        this.#name,
+        this.#door.name,
         waiter.terms.deadlineAtMs - waiter.terms.arrivedAtMs,
         true,
-        this.#queue.cancellation.scheduler?.stallCause,
+        this.#door.queue.cancellation.scheduler?.stallCause,
       );
       this.#dismiss(waiter, error, "timeout");
     }
@@ -302,7 +288,7 @@ export class Waiters<In> {
   /** Moves everyone who waits for room to this epoch. */
   relabel(epoch: Epoch): void {
     for (const waiter of this.#all()) {
-      this.#queue.epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
+      this.#door.queue.epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
       waiter.epoch = epoch;
     }
   }
@@ -310,7 +296,7 @@ export class Waiters<In> {
   #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
     this.#remove(waiter);
     for (; waiter.position < waiter.items.length; waiter.position++) {
-      this.#calls.tally[outcome]++;
+      this.#door.queue.tally[outcome]++;
       reject(waiter.settlerAt(waiter.position), error);
       if (outcome !== "aborted") stopsKey(waiter.terms.signal, waiter.entry?.keys?.orderKey, error);
       waiter.epoch.settled(1);
