@@ -59,7 +59,7 @@ class Search<In, Out> {
     this.#error = error;
     this.#how = how;
     const levels = Math.ceil(Math.log2(Math.max(size, 2)));
-    this.#runsLeft = how.settings.maxBisectRuns ?? 8 * levels;
+    this.#runsLeft = how.runs.settings.maxBisectRuns ?? 8 * levels;
     this.#lossesLeft = 2 * levels + 2;
     const all: Part = { indices: [...batch.entries.keys()], hasFullTime: true };
     if (isLoss(error) !== undefined) this.#lost(error);
@@ -88,7 +88,7 @@ class Search<In, Out> {
   #alive(indices: readonly number[]): readonly number[] {
     return this.#run.outlivesCallers
       ? indices
-      : indices.filter((index) => !this.#how.calls.leftBehind(this.#run.batch.entries[index]!));
+      : indices.filter((index) => !this.#how.runs.calls.leftBehind(this.#run.batch.entries[index]!));
   }
 
   /** Returns false where the search is over. */
@@ -96,7 +96,7 @@ class Search<In, Out> {
     const run = this.#run;
     if (!this.#isApart) await this.#how.turns.take(run);
     // Read the clock before checking who is left: a caller's clock may abort calls.
-    const nowMs = this.#how.settings.clock.now();
+    const nowMs = this.#how.runs.settings.clock.now();
     const alive = this.#alive(waiting);
     if (alive.length === 0) {
       this.#how.endTurn(run, this.#isLost);
@@ -111,7 +111,7 @@ class Search<In, Out> {
       alive.forEach((index, position) => {
         const result = outcome.results[position];
         run.itemEnded(result);
-        this.#how.calls.settle(run.batch, run.batch.entries[index]!, result);
+        this.#how.runs.calls.settle(run.batch, run.batch.entries[index]!, result);
       });
       return true;
     }
@@ -194,9 +194,9 @@ class Search<In, Out> {
   #tell(): void {
     if (!this.#hasPassed && !(this.#isLost && this.#run.size === 1)) return;
     if (this.#found.length === 0) return;
-    if (this.#hasPassed || this.#isApart) this.#how.timeouts?.blamed(this.#hung);
+    if (this.#hasPassed || this.#isApart) this.#how.runs.timeouts?.blamed(this.#hung);
     for (const { index, error } of this.#found)
-      this.#how.executor?.found?.(this.#run.batch.entries[index]!.item, error);
+      this.#how.runs.executor?.found?.(this.#run.batch.entries[index]!.item, error);
   }
 }
 
@@ -245,7 +245,13 @@ type Outcome =
   { readonly results: ArrayLike<unknown> } | { readonly error: unknown; readonly givenUp: TimedRun | undefined };
 
 /** What a search needs of the dispatcher. */
-export interface Runs<In> extends Slots<In>, RunReports<In> {
+export interface Runs<In, Out> extends Slots<In>, RunReports<In> {
+  readonly run: BatchRun<In>;
+  readonly executor: Pick<Executor<In, Out>, "found" | "runsApart"> | undefined;
+  readonly settings: Settings<In, Out>;
+  readonly calls: Settlement<In>;
+  readonly queue: { readonly size: number };
+  readonly timeouts: RunTimeouts | undefined;
   attempt(
     run: Run<In>,
     handle: TimedRun,
@@ -268,44 +274,25 @@ export interface Runs<In> extends Slots<In>, RunReports<In> {
 
 /** Takes the failed batches of a dispatcher apart. */
 export class Bisector<In, Out> {
-  readonly settings: Settings<In, Out>;
-  readonly runs: Runs<In>;
-  readonly calls: Settlement<In>;
+  readonly runs: Runs<In, Out>;
   readonly turns: SearchTurns<In>;
-  readonly timeouts: RunTimeouts | undefined;
-  readonly executor: Pick<Executor<In, Out>, "found" | "runsApart"> | undefined;
-  readonly #run: BatchRun<In>;
   readonly #cost: Pick<CostModel, "at">;
   readonly #warn = warnOnce();
 
-  constructor(
-    run: BatchRun<In>,
-    executor: Pick<Executor<In, Out>, "runsApart" | "found"> | undefined,
-    settings: Settings<In, Out>,
-    calls: Settlement<In>,
-    runs: Runs<In>,
-    queue: { readonly size: number },
-    cost: Pick<CostModel, "at">,
-    timeouts: RunTimeouts | undefined,
-  ) {
-    this.#run = run;
-    this.executor = executor;
-    this.settings = settings;
-    this.calls = calls;
+  constructor(runs: Runs<In, Out>, cost: Pick<CostModel, "at">) {
     this.runs = runs;
-    this.turns = new SearchTurns(settings, runs, queue);
+    this.turns = new SearchTurns(runs.settings, runs, runs.queue);
     this.#cost = cost;
-    this.timeouts = timeouts;
   }
 
   /** Whether the executor runs parts apart from other batches, in no slot. */
   get runsApart(): boolean {
-    return this.executor?.runsApart === true;
+    return this.runs.executor?.runsApart === true;
   }
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
   mayBisect(error: unknown): boolean {
-    const { shouldBisect, name } = this.settings;
+    const { shouldBisect, name } = this.runs.settings;
     return mayBeOfItems(error, shouldBisect, (bug) =>
       this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug),
     );
@@ -319,7 +306,7 @@ export class Bisector<In, Out> {
   }
 
   async #search(failed: Run<In>, error: unknown): Promise<void> {
-    const { clock } = this.settings;
+    const { clock } = this.runs.settings;
     let nowMs = clock.now();
     const hung = failed.abandoned ? failed : undefined;
     const run = hung === undefined ? failed : this.#heirOf(hung, nowMs);
@@ -340,8 +327,8 @@ export class Bisector<In, Out> {
 
   /** Runs the items of a run that was given up again. */
   #heirOf(hung: Run<In>, nowMs: number): Run<In> {
-    const { batchId, batch, weight, reason, sizeReason, group, startedAtMs } = hung;
-    const heir = new Run<In>(batchId, batch, weight, reason, sizeReason, group, startedAtMs, this.runs);
+    const { batch } = hung;
+    const heir = new Run<In>(hung.dispatched, batch, this.runs);
     heir.msBefore = hung.msBefore;
     heir.attempt = hung.attempt;
     heir.passedItems = hung.passedItems;
@@ -358,17 +345,17 @@ export class Bisector<In, Out> {
   alone(error: unknown): unknown {
     if (isLoss(error) !== "crashed") return error;
     const { message } = error as BatcherError;
-    const what = `${this.settings.name}: a worker ended each time that this item ran, the last time alone`;
+    const what = `${this.runs.settings.name}: a worker ended each time that this item ran, the last time alone`;
     return new BatcherError("WORKER_CRASHED", `${what}: ${message}`, { items: 1 }, error);
   }
 
   failed(run: Run<In>, index: number, error: unknown): void {
     run.failedItems++;
-    this.calls.settle(run.batch, run.batch.entries[index]!, error, undefined, "error");
+    this.runs.calls.settle(run.batch, run.batch.entries[index]!, error, undefined, "error");
   }
 
   endTurn(run: Run<In>, isApart: boolean): void {
-    if (!(isApart && this.runsApart)) this.turns.end(run, this.settings.clock.now());
+    if (!(isApart && this.runsApart)) this.turns.end(run, this.runs.settings.clock.now());
   }
 
   /** Runs some of the items again, by their indices, in the turn that the batch has taken, and ends it. */
@@ -379,17 +366,17 @@ export class Bisector<In, Out> {
     isApart: boolean,
     limitMs: number | undefined,
   ): Promise<Outcome> {
-    const { batch, weight, size } = run;
+    const { batch, size } = run;
     const { length } = indices;
-    const { runOne } = this.settings;
-    run.counted = (weight * length) / size;
+    const { runOne } = this.runs.settings;
+    run.counted = (run.dispatched.weight * length) / size;
     run.extraRuns++;
     run.beganAtMs = nowMs;
     const msBefore = this.runs.together(nowMs);
     this.runs.ranAgain(length, run.counted, run.bulkRate, nowMs);
     if (isApart) run.attempt++;
     const isOne = length === 1 && runOne !== undefined;
-    const batchRun: BatchRun<In> = isOne ? async ([item], handle) => [await runOne(item!, handle)] : this.#run;
+    const batchRun: BatchRun<In> = isOne ? async ([item], handle) => [await runOne(item!, handle)] : this.runs.run;
     const entries = indices.map((index) => batch.entries[index]!);
     const handle = new PartRun<In>(run, indices, isApart && this.runsApart);
     try {
@@ -422,7 +409,7 @@ export class Bisector<In, Out> {
     startedAtMs: number,
     msBefore: number,
   ) {
-    const nowMs = this.settings.clock.now();
+    const nowMs = this.runs.settings.clock.now();
     const part: RunFacts = {
       size: entries.length,
       weights: run.batch.weights && weightsOf(entries),

@@ -148,7 +148,8 @@ export class Decisions<In, Out> {
     if (deadlineAtMs < Infinity) statistics.due(deadlineAtMs - arrivedAtMs);
     const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
-    dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
+    const reason = goes ? decision.reason : "full";
+    dispatcher.start(batch, { reason, sizeReason, weight, group: group.key, startedAtMs: nowMs });
     return started;
   }
 

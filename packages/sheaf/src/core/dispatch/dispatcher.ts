@@ -1,9 +1,9 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
+import type { BatchRecord } from "../../policies/policy.ts";
 import { Bisector, isLoss, mayBeOfItems, type Runs } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Batch, Entry } from "../queue/entry.ts";
-import { type BatchRun, eachRead, resultsInOrder, Run, type RunFacts, type RunReports } from "./run.ts";
+import { type BatchRun, eachRead, resultsInOrder, Run, type Dispatched, type RunFacts } from "./run.ts";
 import type { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -11,7 +11,7 @@ import { putBack } from "./put-back.ts";
 import type { Throttle } from "./throttle.ts";
 import { RunTimeouts } from "./run-timeouts.ts";
 import type { TimedRun } from "./timed-run.ts";
-import type { SearchTurns, Slots } from "./search-turns.ts";
+import type { SearchTurns } from "./search-turns.ts";
 import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -33,7 +33,7 @@ const leadShare = 0.1;
 const leastLeadMs = 2;
 
 /** Runs batches, each in one slot, and passes their outcome to the callers. A failed one that is searched leaves its slot. */
-export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> {
+export class Dispatcher<In, Out> implements Runs<In, Out> {
   /** Batches so far; the last one has this id. */
   started = 0;
   /** Items in them. */
@@ -46,11 +46,12 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
   scheduler: { freed(nowMs: number): void; began(): void } | undefined;
   /** Until the executor is ready, nothing is dispatched. */
   #state: "starting" | "open" | "stopped" = "starting";
-  readonly #run: BatchRun<In>;
-  readonly #executor: Pick<Executor<In, Out>, "reportsStart"> | undefined;
-  readonly #settings: Settings<In, Out>;
-  readonly #calls: Settlement<In>;
-  readonly #queue: Queue<In>;
+  readonly run: BatchRun<In>;
+  readonly executor: Pick<Executor<In, Out>, "reportsStart" | "runsApart" | "found"> | undefined;
+  readonly settings: Settings<In, Out>;
+  readonly calls: Settlement<In>;
+  readonly queue: Queue<In>;
+  readonly timeouts: RunTimeouts | undefined;
   readonly #throttle: Throttle;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
@@ -58,7 +59,6 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
   #changedAtMs = 0;
   readonly inOrder: (results: unknown, entries: readonly Entry<In>[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #bisector: Bisector<In, Out> | undefined;
-  readonly #timeouts: RunTimeouts | undefined;
 
   constructor(
     run: BatchRun<In>,
@@ -69,17 +69,16 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
     throttle: Throttle,
     cost: Pick<CostModel, "at">,
   ) {
-    this.#run = run;
-    this.#executor = executor;
-    this.#settings = settings;
-    this.#calls = calls;
-    this.#queue = queue;
+    this.run = run;
+    this.executor = executor;
+    this.settings = settings;
+    this.calls = calls;
+    this.queue = queue;
     this.#throttle = throttle;
     this.inOrder = resultsInOrder(settings);
-    this.#timeouts =
+    this.timeouts =
       settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
-    if (settings.onBatchError === "bisect")
-      this.#bisector = new Bisector<In, Out>(run, executor, settings, calls, this, queue, cost, this.#timeouts);
+    if (settings.onBatchError === "bisect") this.#bisector = new Bisector<In, Out>(this, cost);
   }
 
   /** With `onBatchError: "bisect"`: the turns of parts of failed batches. */
@@ -93,11 +92,11 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   /** Runs that were abandoned and have not ended. */
   get abandonedNow(): number {
-    return this.#timeouts?.abandonedNow ?? 0;
+    return this.timeouts?.abandonedNow ?? 0;
   }
 
   get abandonedRuns(): number {
-    return this.#timeouts?.abandonedRuns ?? 0;
+    return this.timeouts?.abandonedRuns ?? 0;
   }
 
   /** Batches that hold a slot. */
@@ -107,17 +106,17 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   /** Batches that may start now. */
   get freeSlots(): number {
-    const { limit: concurrency } = this.#settings.slots;
+    const { limit: concurrency } = this.settings.slots;
     return this.#state !== "open" || this.abandonedNow >= concurrency ? 0 : concurrency - this.inFlight;
   }
 
   get hasSlot(): boolean {
-    return this.#state === "open" && this.inFlight < this.#settings.slots.limit;
+    return this.#state === "open" && this.inFlight < this.settings.slots.limit;
   }
 
   /** Whether a busy slot may take one more batch ahead, where its executor does. */
   get takesAhead(): boolean {
-    const { slots, prefetch } = this.#settings;
+    const { slots, prefetch } = this.settings;
     return this.#state === "open" && this.abandonedNow === 0 && this.inFlight < slots.limit * (1 + prefetch);
   }
 
@@ -135,7 +134,7 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   began(): number {
     this.scheduler?.began();
-    return this.#settings.clock.now();
+    return this.settings.clock.now();
   }
 
   paused(durationMs: number): void {
@@ -143,18 +142,18 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
   }
 
   retried(items: number, weight: number, bulkRate: number, isPart: boolean): number {
-    const nowMs = this.#settings.clock.now();
+    const nowMs = this.settings.clock.now();
     if (isPart) this.ranAgain(items, weight, bulkRate, nowMs);
     else this.#throttle.seat?.spend(nowMs, items, weight, bulkRate);
     return nowMs;
   }
 
   weighed(difference: number): void {
-    this.#throttle.seat?.correct(this.#settings.clock.now(), difference);
+    this.#throttle.seat?.correct(this.settings.clock.now(), difference);
   }
 
   answered(batch: Batch<In>, index: number, result: unknown): void {
-    this.#calls.settle(batch, batch.entries[index]!, result);
+    this.calls.settle(batch, batch.entries[index]!, result);
   }
 
   /** A batch or a part of one failed with this error. One in an item's place is that item's: it pauses nobody. */
@@ -172,20 +171,13 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
     this.scheduler?.freed(nowMs);
   }
 
-  start(
-    batch: Batch<In>,
-    reason: DispatchReason,
-    sizeReason: SizeReason,
-    group: unknown,
-    weight: number,
-    nowMs: number,
-  ): void {
-    const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this);
+  start(batch: Batch<In>, how: Omit<Dispatched, "batchId">): void {
+    const run = new Run<In>({ batchId: ++this.started, ...how }, batch, this);
     batch.run = run;
     this.running += run.size;
-    run.msBefore = this.hold(run, nowMs);
+    run.msBefore = this.hold(run, run.startedAtMs);
     // An await in a function of its own would take half as long again.
-    this.attempt(run, run, batch.entries, this.#run, undefined).then(
+    this.attempt(run, run, batch.entries, this.run, undefined).then(
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
@@ -198,7 +190,7 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   /** Runs that were abandoned and have not ended hold every slot. */
   get isHung(): boolean {
-    return this.#state === "open" && this.inFlight === 0 && this.abandonedNow >= this.#settings.slots.limit;
+    return this.#state === "open" && this.inFlight === 0 && this.abandonedNow >= this.settings.slots.limit;
   }
 
   /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */
@@ -214,26 +206,26 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
    * wake up. That is shortly before the next run ends which no batch follows yet; now, where that moment is not known.
    */
   aheadAtMs(cost: CostModel): number {
-    if (this.#executor?.reportsStart !== true) return -Infinity;
+    if (this.executor?.reportsStart !== true) return -Infinity;
     const momentsAtMs = this.#runs.map((run) => {
       if (!run.hasBegun) return Infinity;
       const expectedMs = run.expectedMs(cost);
       return run.beganAtMs + expectedMs - Math.max(leastLeadMs, leadShare * expectedMs);
     });
-    return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.#settings.slots.limit]!;
+    return momentsAtMs.sort((a, b) => a - b)[this.inFlight - this.settings.slots.limit]!;
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
   cutOff(error: BatcherError): void {
     for (const run of this.#all()) {
-      this.#calls.failAll(run.batch, error, "rejected");
+      this.calls.failAll(run.batch, error, "rejected");
       run.abort(error);
     }
   }
 
   /** Once the batcher is closed: the timer of a run that goes on would keep the process alive. */
   stopTimers(): void {
-    this.#timeouts?.close();
+    this.timeouts?.close();
     for (const run of this.#all()) run.stopTimer?.();
   }
 
@@ -250,22 +242,22 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   #ran(run: Run<In>, returned: unknown): void {
     const { batch } = run;
-    const { tally } = this.#calls;
+    const { tally } = this.calls;
     let results: ArrayLike<unknown>;
     try {
       results = this.inOrder(returned, batch.entries, run);
     } catch (error) {
       return void this.#failed(run, error);
     }
-    const nowMs = this.#settings.clock.now();
+    const nowMs = this.settings.clock.now();
     const failedBefore = tally.error;
     this.#measured(run, nowMs);
     try {
-      this.#calls.settleAll(batch, results, nowMs);
+      this.calls.settleAll(batch, results, nowMs);
     } catch {
       // An entry cannot be read: a Proxy, or a getter that throws. The others can.
       results = eachRead(results, batch.entries.length);
-      this.#calls.settleAll(batch, results, nowMs);
+      this.calls.settleAll(batch, results, nowMs);
     }
     for (let i = 0; tally.error > failedBefore && i < batch.entries.length; i++)
       if (results[i] instanceof Error && !run.isAnswered(i)) run.failedItems++;
@@ -274,7 +266,7 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
   }
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
-    const nowMs = this.#settings.clock.now();
+    const nowMs = this.settings.clock.now();
     this.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
@@ -299,11 +291,11 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   restFailed(run: Run<In>, error: unknown): void {
     for (const { settler } of run.batch.entries) if (settler !== undefined) run.failedItems++;
-    this.#calls.failAll(run.batch, error);
+    this.calls.failAll(run.batch, error);
   }
 
   putBack(run: Run<In>, error: unknown): void {
-    putBack(run, error, this.#queue, this.#throttle, this.#settings.maxPauseMs);
+    putBack(run, error, this.queue, this.#throttle, this.settings.maxPauseMs);
   }
 
   end(run: Run<In>, nowMs: number): void {
@@ -321,7 +313,7 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
 
   releaseKeys(run: Run<In>): void {
     const { isOver, elder, partsLeft, batch } = run.heir ?? run;
-    if (isOver && elder?.isOver !== false && partsLeft === 0) this.#queue.order?.release(batch);
+    if (isOver && elder?.isOver !== false && partsLeft === 0) this.queue.order?.release(batch);
   }
 
   /** Every run that has not ended, with those that wait for a slot. */
@@ -353,15 +345,15 @@ export class Dispatcher<In, Out> implements RunReports<In>, Runs<In>, Slots<In> 
     limitMs: number | undefined,
   ): Promise<unknown> {
     const begin = (): Promise<unknown> => {
-      const { arrived } = this.#queue;
+      const { arrived } = this.queue;
       const ended = started(batchRun, entries, handle);
-      if (this.#queue.arrived > arrived) run.hasCalled = true;
+      if (this.queue.arrived > arrived) run.hasCalled = true;
       return ended;
     };
-    if (this.#timeouts === undefined) return begin();
-    const { runTimeoutMs } = this.#timeouts;
-    const reportsStart = batchRun === this.#run && this.#executor?.reportsStart === true;
-    return this.#timeouts.attempt(handle, Math.min(limitMs ?? Infinity, runTimeoutMs), reportsStart, begin);
+    if (this.timeouts === undefined) return begin();
+    const { runTimeoutMs } = this.timeouts;
+    const reportsStart = batchRun === this.run && this.executor?.reportsStart === true;
+    return this.timeouts.attempt(handle, Math.min(limitMs ?? Infinity, runTimeoutMs), reportsStart, begin);
   }
 
   together(nowMs: number): number {

@@ -8,8 +8,7 @@ const maxPutBacks = 1000;
 /** A run that did not end. */
 interface Unrun<In> {
   readonly batch: Batch<In>;
-  readonly batchId: number;
-  readonly group: unknown;
+  readonly dispatched: { readonly batchId: number; readonly group: unknown };
 }
 
 /**
@@ -50,7 +49,7 @@ export function putBack<In>(
 /**
  * Moves the unsettled items of a batch that did not run back to the queue, each to its lane and ahead of later arrivals.
  */
-function takeBack<In>(queue: Queue<In>, { batch, group: groupKey, batchId }: Unrun<In>): void {
+function takeBack<In>(queue: Queue<In>, { batch, dispatched: { group: groupKey, batchId } }: Unrun<In>): void {
   const entries = batch.entries.filter(({ settler }) => settler !== undefined);
   entries.sort((a, b) => a.terms.arrivedAtMs - b.terms.arrivedAtMs);
   const group = queue.groupOf(groupKey);

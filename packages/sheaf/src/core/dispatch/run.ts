@@ -3,7 +3,7 @@ import type { Batch, Entry } from "../queue/entry.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { isPromiseLike, type BaseRunHandle } from "../contract/base-run-handle.ts";
 import { warnOnce } from "../runtime/warnings.ts";
-import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
+import type { BatchRecord } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
 import { TimedRun } from "./timed-run.ts";
@@ -32,13 +32,13 @@ export type BatchRun<In> = (items: In[], handle: BaseRunHandle) => unknown;
 /** What is learned from a run. */
 export type RunFacts = Pick<BatchRecord, "size" | "weights" | "startedAtMs" | "inFlight" | "runMs" | "outcome">;
 
+/** How a batch was dispatched. */
+export type Dispatched = Pick<BatchRecord, "batchId" | "reason" | "sizeReason" | "weight" | "group" | "startedAtMs">;
+
 /** One batch in flight. */
 export class Run<In> extends TimedRun {
-  readonly weight: number;
+  readonly dispatched: Dispatched;
   readonly batch: Batch<In>;
-  readonly reason: DispatchReason;
-  readonly sizeReason: SizeReason;
-  readonly group: unknown;
   readonly startedAtMs: number;
   /** Start of the attempt that is timed: a pause before another attempt does not count as run time. */
   beganAtMs: number;
@@ -76,23 +76,12 @@ export class Run<In> extends TimedRun {
   whenOver: (() => void) | undefined;
   readonly #dispatcher: RunReports<In>;
 
-  constructor(
-    batchId: number,
-    batch: Batch<In>,
-    weight: number,
-    reason: DispatchReason,
-    sizeReason: SizeReason,
-    group: unknown,
-    startedAtMs: number,
-    dispatcher: RunReports<In>,
-  ) {
-    super(batchId, batch.entries.length);
-    this.weight = this.counted = weight;
+  constructor(dispatched: Dispatched, batch: Batch<In>, dispatcher: RunReports<In>) {
+    super(dispatched.batchId, batch.entries.length);
+    this.dispatched = dispatched;
     this.batch = batch;
-    this.reason = reason;
-    this.sizeReason = sizeReason;
-    this.group = group;
-    this.startedAtMs = this.beganAtMs = startedAtMs;
+    this.counted = dispatched.weight;
+    this.startedAtMs = this.beganAtMs = dispatched.startedAtMs;
     this.#dispatcher = dispatcher;
   }
 
@@ -102,7 +91,7 @@ export class Run<In> extends TimedRun {
 
   override countRun(items: number = this.size): void {
     this.attempt++;
-    this.counted = (this.weight * items) / this.size;
+    this.counted = (this.dispatched.weight * items) / this.size;
     if (items < this.size) this.extraRuns++;
     this.beganAtMs = this.#dispatcher.retried(items, this.counted, this.bulkRate, items < this.size);
   }
@@ -153,18 +142,13 @@ export class Run<In> extends TimedRun {
 
   /** The record of its batch; `inFlight`: on average while it ran. */
   record(nowMs: number, inFlight: number, outcome: BatchRecord["outcome"], error: unknown): BatchRecord {
-    const { batchId, reason, sizeReason, size, weight, batch, group, startedAtMs, extraRuns, attempt } = this;
+    const { dispatched, size, batch, startedAtMs, extraRuns, attempt } = this;
     const tookMs = nowMs - startedAtMs;
     return {
-      batchId,
-      reason,
-      sizeReason,
+      ...dispatched,
       size,
-      weight,
       weights: batch.weights,
-      group,
-      startedAtMs,
-      queueWaitMs: queueWait(this.batch, startedAtMs),
+      queueWaitMs: queueWait(batch, startedAtMs),
       inFlight,
       runMs: this.runMs ?? tookMs,
       tookMs,
@@ -173,7 +157,7 @@ export class Run<In> extends TimedRun {
       extraRuns,
       errorCode: error !== undefined && error instanceof BatcherError ? error.code : undefined,
       attempt,
-      tags: tagsOf(this.batch),
+      tags: tagsOf(batch),
     };
   }
 
