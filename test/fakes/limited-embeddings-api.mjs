@@ -93,7 +93,7 @@ export function fakeEmbeddingsApi(options = {}) {
 }
 const tokensOf = (input, countTokens) => (Array.isArray(input) ? input.length : countTokens(String(input)));
 /** Resolves after that time; rejects with the signal's reason when it aborts. */
-function passing(clock, tookMs, signal) {
+export function passing(clock, tookMs, signal) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
     const abort = () => {
@@ -111,7 +111,7 @@ function passing(clock, tookMs, signal) {
 const minuteMs = 60_000;
 const burstMsOf = { minute: minuteMs, "10s": 10_000 };
 /** One limit of a provider, such as tokens a minute. It starts full. */
-class ProviderBucket {
+export class ProviderBucket {
   #limit;
   #shape;
   #level;
@@ -159,7 +159,7 @@ class ProviderBucket {
 }
 
 /** The headers about limits of any reply. */
-function limitHeaders(style, buckets, nowMs) {
+export function limitHeaders(style, buckets, nowMs) {
   if (style === "voyage") return {};
   const headers = {};
   for (const kind of ["requests", "tokens"]) {
@@ -172,7 +172,7 @@ function limitHeaders(style, buckets, nowMs) {
   return headers;
 }
 /** The headers of a 429 that say when to come back. */
-function retryHeaders(waitMs) {
+export function retryHeaders(waitMs) {
   return { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))), "retry-after-ms": String(Math.ceil(waitMs)) };
 }
 /** An error's body. */

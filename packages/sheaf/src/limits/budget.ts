@@ -94,15 +94,21 @@ export class Budget {
     return missing <= 1e-6 ? nowMs : nowMs + Math.min(lookAgainMs, missing / ratePerMs);
   }
 
+  /** How long until `amount` is available. */
+  waitMs(nowMs: number, amount: number, pace: number): number {
+    const missing = Math.max(0, amount - this.left(nowMs, pace));
+    return missing === 0 ? 0 : missing / this.#ratePerMs(pace);
+  }
+
   spend(nowMs: number, amount: number, pace: number): void {
     this.#refill(nowMs, pace);
     this.#level = Math.min(this.#most(pace), this.#level - amount);
   }
 
-  /** Records a refusal: at `atMs` the service has `amount`, according to its own words. */
-  refused(nowMs: number, amount: number, atMs: number, pace: number): void {
+  /** Records a refusal: at `atMs` the service has `amount`, according to its own words, less what is then `due`. */
+  refused(nowMs: number, amount: number, due: number, atMs: number, pace: number): void {
     this.#refill(nowMs, pace);
-    if (this.#ratePerMs(pace) < Infinity) this.#level = Math.min(this.holds(pace), amount) - this.#ratePerMs(pace) * (atMs - nowMs); // prettier-ignore
+    if (this.#ratePerMs(pace) < Infinity) this.#level = Math.min(this.holds(pace), amount) - due - this.#ratePerMs(pace) * (atMs - nowMs); // prettier-ignore
   }
 
   /** Records the limit in a reply. The service may or may not have counted the amount `inFlight` yet. */

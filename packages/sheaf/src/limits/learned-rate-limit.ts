@@ -1,13 +1,13 @@
 import type { Amounts, RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts"; // prettier-ignore
 import { BulkShare, goesFirst, type BulkState, type Flow, type Left } from "../core/dispatch/bulk-share.ts";
-import { RateLimiter, bulkOf, kinds, tighter, type Kind } from "../core/dispatch/rate-limit.ts";
+import { RateLimiter, kinds, tighter, type Kind } from "../core/dispatch/rate-limit.ts";
 import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
 import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";
 import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
-import { Sharers, type Sharer } from "./sharers.ts";
+import { Sharers, type Ahead, type Sharer } from "./sharers.ts";
 
 /** The pause if a refusal names none. It doubles each time, and lasts at least until the refused weight has flowed in. */
 const shortestPauseMs = 250;
@@ -26,41 +26,60 @@ const excessOfRefusal = 0.1;
 const mostExcess = 0.5;
 /** Successes after which the bound on a request is doubled. */
 const successesForSize = 50;
+/** Requests in flight at first, while nothing is known of the service's limits. */
+const firstAtOnce = 8;
+/** If no reply wakes those that wait. */
+const lookAgainMs = 5000;
 /** Limits count by the minute, and so does the need of live calls. */
 const minuteMs = 60_000;
+
+/** What a service may limit; the weight is that of input and output together. */
+const allKinds = [...kinds, "input", "output"] as const;
+type AnyKind = (typeof allKinds)[number];
+type AllAmounts = Readonly<Record<AnyKind, number>>;
+
+const withInput = (amounts: Ahead): AllAmounts => ({ ...amounts, input: amounts.weight - amounts.output });
+const byKind = <T>(of: (kind: AnyKind) => T): Record<AnyKind, T> =>
+  ({ runs: of("runs"), items: of("items"), weight: of("weight"), input: of("input"), output: of("output") }); // prettier-ignore
 
 /** One request to the service, from its start. */
 export interface SentRequest {
   readonly size: RequestSize;
+  /** Of its tokens, those of the answer. */
+  readonly output: number;
+  /** Of them, those that the service counts only as they come: the request sets no limit for which it could hold room. */
+  readonly due: number;
   readonly sentAtMs: number;
   readonly number: number;
 }
 
-const noAmounts: Amounts = { runs: 0, items: 0, weight: 0 };
+const noAmounts: AllAmounts = { runs: 0, items: 0, weight: 0, input: 0, output: 0 };
 
 /** The limit of one key and model that batchers share: the given limits, and what the service's replies teach. */
 export class LearnedRateLimit implements SharedRateLimit {
   readonly sizes: RequestSizes = new RequestSizes();
   passes = 0;
   readonly #given: RateLimiter;
-  readonly #budgets: Readonly<Record<Kind, Budget>>;
-  readonly #bulk: Readonly<Record<Kind, BulkShare>> = {
-    runs: new BulkShare(minuteMs),
-    items: new BulkShare(minuteMs),
-    weight: new BulkShare(minuteMs),
-  };
-  readonly #usedByBulk: Record<Kind, number> = { runs: 0, items: 0, weight: 0 };
+  readonly #budgets: Readonly<Record<AnyKind, Budget>>;
+  readonly #bulk: Readonly<Record<AnyKind, BulkShare>> = byKind(() => new BulkShare(minuteMs));
+  readonly #used: Record<AnyKind, number> = { ...noAmounts };
+  readonly #usedByBulk: Record<AnyKind, number> = { ...noAmounts };
   readonly #clock: Clock;
   readonly #pace = new Pace();
   readonly #sharers = new Sharers();
   readonly #processShare: ProcessShare | undefined;
   readonly #sent = new Set<SentRequest>();
+  /** Accepted, while their answers are still on the way: a service counts an answer as it comes. */
+  readonly #answering = new Set<SentRequest>();
   /** The reserve: true weights seldom exceed their estimates by more than this share. */
   #excess = 0;
   #numbers = 0;
   #lastTold = 0;
   #refusals = 0;
   #refusedInARow = 0;
+  #passesAtRefusal = 0;
+  /** What was still to be counted at the first refusal after a success. */
+  #due = 0;
   #refusedAtMs = -Infinity;
   #acceptedSince = 0;
   /** Tokens per byte of recent requests, for batches that are filled by weight. */
@@ -72,16 +91,19 @@ export class LearnedRateLimit implements SharedRateLimit {
   constructor(given: readonly RateLimit[], clock: Clock = systemClock, shares?: RateShares) {
     this.#clock = clock;
     this.#given = new RateLimiter(given);
-    const budgetOf = (kind: Kind): Budget =>
-      new Budget(given.flatMap(({ [kind]: most, perMs }) => (most === undefined ? [] : [{ most, perMs }])));
-    this.#budgets = { runs: budgetOf("runs"), items: budgetOf("items"), weight: budgetOf("weight") };
+    const givenOf =
+      (kind: AnyKind) =>
+      ({ [kind as Kind]: most, perMs }: RateLimit) =>
+        most === undefined ? [] : [{ most, perMs }];
+    this.#budgets = byKind((kind) => new Budget(given.flatMap(givenOf(kind))));
     if (shares !== undefined) {
       const view = (): DemandView => this.#demand(clock.now());
       this.#processShare = new ProcessShare(shares, clock, view, (share) => this.#takeShare(share));
     }
   }
 
-  join(wake: () => void): RateLimitSeat {
+  /** `outputOf`: of the weight of a batch of one, by its item, what is output. */
+  join(wake: () => void, outputOf: (item: unknown) => number = () => 0): RateLimitSeat {
     const sharer = this.#sharers.join(wake);
     const [maxWeight, resumesAtMs] = [() => this.maxWeight, () => this.resumesAtMs];
     return {
@@ -93,9 +115,9 @@ export class LearnedRateLimit implements SharedRateLimit {
       },
       room: (nowMs, isBulk) => this.room(nowMs, isBulk),
       fill: (nowMs) => this.fill(nowMs),
-      readyAtMs: (nowMs, items, weight, isBulk) => this.#turnAtMs(sharer, nowMs, items, weight, isBulk),
+      readyAtMs: (nowMs, items, weight, isBulk, first) => this.#turnAtMs(sharer, nowMs, items, weight, isBulk, outputOf(first)), // prettier-ignore
       isBulkDue: (nowMs, items, weight) => this.isBulkDue(nowMs, items, weight),
-      spend: (nowMs, items, weight, bulkRate) => this.#spend(sharer, nowMs, items, weight, bulkRate),
+      spend: (nowMs, items, weight, bulkRate, first) => this.#spend(sharer, nowMs, items, weight, bulkRate, outputOf(first)), // prettier-ignore
       correct: (nowMs, weight) => this.correct(nowMs, weight),
       pause: (nowMs, durationMs) => this.pause(nowMs, durationMs),
       pausedMsSince: (atMs) => this.pausedMsSince(atMs),
@@ -136,18 +158,35 @@ export class LearnedRateLimit implements SharedRateLimit {
     return { items: fillOf("items"), weight: fillOf("weight") };
   }
 
-  #turnAtMs(sharer: Sharer, nowMs: number, items: number, weight: number, isBulk: boolean): number {
+  #turnAtMs(sharer: Sharer, nowMs: number, items: number, weight: number, isBulk: boolean, output: number): number {
     this.#processShare?.touch(nowMs);
     const yields = isBulk && !this.isBulkDue(nowMs, items, weight);
-    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#sharers.ahead(sharer, nowMs, yields), isBulk);
-    this.#sharers.look(sharer, nowMs, readyAtMs, { items, weight, isBulk, yields });
-    return readyAtMs;
+    const ahead = withInput(this.#sharers.ahead(sharer, nowMs, yields));
+    const readyAtMs = this.#readyAtMs(nowMs, { items, weight, output }, ahead, isBulk);
+    const atMs = readyAtMs > nowMs || output === 0 || !this.#isFeelingItsWay(nowMs) ? readyAtMs : nowMs + lookAgainMs;
+    this.#sharers.look(sharer, nowMs, atMs, { items, weight, output, isBulk, yields });
+    return atMs;
   }
 
-  #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts, isBulk: boolean): number {
+  /**
+   * While nothing is known of the service, one more is in flight after each that it accepted: answers that are counted as they come
+   * would leave a debt of minutes.
+   */
+  #isFeelingItsWay(nowMs: number): boolean {
+    const most = this.#refusals === 0 ? firstAtOnce + this.passes : 1 + this.passes - this.#passesAtRefusal;
+    if (this.#sent.size + this.#answering.size < most) return false;
+    return allKinds.every((kind) => this.#flow(kind, nowMs) === undefined);
+  }
+
+  #readyAtMs(
+    nowMs: number,
+    { items, weight, output }: Omit<Ahead, "runs">,
+    ahead: AllAmounts,
+    isBulk: boolean,
+  ): number {
     const all = { runs: 1 + ahead.runs, items: items + ahead.items, weight: weight + ahead.weight };
-    const amounts = this.#estimated(items, weight);
-    return kinds.reduce(
+    const amounts = this.#estimated(items, weight, output);
+    return allKinds.reduce(
       (latestAtMs, kind) => {
         const left = this.#left(kind, nowMs, ahead);
         const flow = isBulk ? this.#flow(kind, nowMs) : undefined;
@@ -160,8 +199,9 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   isBulkDue(nowMs: number, items: number, weight: number): boolean {
-    const amounts = this.#estimated(items, weight);
-    const states = kinds.map((kind): BulkState => {
+    // Which item goes next is not known yet, so its weight may be all input or all output: were it due and could not go, nothing would.
+    const amounts = { ...this.#estimated(items, weight, 0), output: weight * (1 + this.#excess) };
+    const states = allKinds.map((kind): BulkState => {
       const flow = this.#flow(kind, nowMs);
       if (flow === undefined) return "ready";
       return this.#bulk[kind].stateOf(nowMs, amounts[kind], flow, this.#left(kind, nowMs, noAmounts));
@@ -169,12 +209,20 @@ export class LearnedRateLimit implements SharedRateLimit {
     return goesFirst([...states, ...this.#given.bulkStates(nowMs, { runs: 1, items, weight })]);
   }
 
-  #estimated(items: number, weight: number): Amounts {
-    return { runs: 1, items, weight: weight * (1 + this.#excess) };
+  #estimated(items: number, weight: number, output: number): AllAmounts {
+    const more = 1 + this.#excess;
+    return withInput({ runs: 1, items, weight: weight * more, output: output * more });
+  }
+
+  /** When a call of that weight would go, after the `ahead` that wait; as long as nothing else comes. */
+  waitMs(nowMs: number, weight: number, output: number, ahead: Ahead): number {
+    const amounts = withInput({ runs: 1 + ahead.runs, items: 1 + ahead.items, weight: weight + ahead.weight, output: output + ahead.output }); // prettier-ignore
+    const waits = allKinds.map((kind) => this.#budgets[kind].waitMs(nowMs, amounts[kind], this.#paceOf(kind, nowMs)));
+    return Math.max(...waits, this.#given.amountsReadyAtMs(nowMs, amounts, false) - nowMs, 0);
   }
 
   /** What is left after the amounts that others get first. */
-  #left(kind: Kind, nowMs: number, ahead: Amounts): Left {
+  #left(kind: AnyKind, nowMs: number, ahead: AllAmounts): Left {
     const pace = this.#paceOf(kind, nowMs);
     return {
       leftAtMs: (amount) => this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], pace),
@@ -184,26 +232,34 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   /** Undefined if no limit of this kind is known. */
-  #flow(kind: Kind, nowMs: number): Flow | undefined {
+  #flow(kind: AnyKind, nowMs: number): Flow | undefined {
     return this.#budgets[kind].flow(this.#paceOf(kind, nowMs));
   }
 
-  #spend(sharer: Sharer, nowMs: number, items: number, weight: number, bulkRate: number): void {
+  #spend(sharer: Sharer, nowMs: number, items: number, weight: number, bulkRate: number, output: number): void {
     this.#sharers.went(sharer, weight);
     this.#given.spend(nowMs, items, weight, bulkRate);
-    const all = { runs: 1, items, weight };
-    const bulk = bulkOf(all, bulkRate);
-    for (const kind of kinds) {
-      this.#usedByBulk[kind] += bulk[kind];
-      this.#bulk[kind].spend(nowMs, all[kind] - bulk[kind], bulk[kind], this.#flow(kind, nowMs));
+    const all = withInput({ runs: 1, items, weight, output });
+    for (const kind of allKinds) {
+      const bulk = kind === "runs" ? Number(bulkRate === 1) : bulkRate * all[kind];
+      this.#usedByBulk[kind] += bulk;
+      this.#bulk[kind].spend(nowMs, all[kind] - bulk, bulk, this.#flow(kind, nowMs));
     }
     this.#take(nowMs, all);
   }
 
   correct(nowMs: number, weight: number): void {
     this.#given.correct(nowMs, weight);
-    this.#take(nowMs, { runs: 0, items: 0, weight });
+    this.#take(nowMs, { ...noAmounts, weight, input: weight });
     if (weight < 0) this.#sharers.wake();
+  }
+
+  /** Besides `correct`: of a call's `weight` beyond its estimate so much was output; and lanes have used that much more. */
+  settle(nowMs: number, weight: number, output: number, isBulk: boolean): void {
+    this.#take(nowMs, { ...noAmounts, input: -output, output });
+    const more = withInput({ runs: 0, items: 0, weight, output });
+    for (const kind of allKinds) this.#bulk[kind].correct(more[kind], isBulk);
+    this.#sharers.wake();
   }
 
   pause(nowMs: number, durationMs: number): void {
@@ -220,32 +276,47 @@ export class LearnedRateLimit implements SharedRateLimit {
 
   /** When a part of a batch that has already left the queue may go: before items that still wait. */
   partReadyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.#readyAtMs(nowMs, items, weight, noAmounts, false);
+    return this.#readyAtMs(nowMs, { items, weight, output: 0 }, noAmounts, false);
   }
 
-  sent(nowMs: number, size: RequestSize): SentRequest {
-    const request = { size, sentAtMs: nowMs, number: ++this.#numbers };
+  sent(nowMs: number, size: RequestSize, output: number = 0, due: number = 0): SentRequest {
+    const request = { size, output, due, sentAtMs: nowMs, number: ++this.#numbers };
     this.#sent.add(request);
     return request;
   }
 
-  /** Records that the service accepted a request; `tokens` is its own count. */
-  accepted(request: SentRequest, nowMs: number, tokens: number | undefined, told: ToldLimits | undefined): void {
+  /** Records that the service accepted a request; `tokens` is its own count; where the answer goes on, `counted` tells it later. */
+  accepted(
+    request: SentRequest,
+    nowMs: number,
+    tokens: number | undefined,
+    told: ToldLimits | undefined,
+    goesOn: boolean = false,
+  ): void {
     this.#sent.delete(request);
     this.passes++;
     const { size } = request;
-    const weight = tokens ?? size.tokens;
     this.sizes.passed(size);
-    if (size.bytes > 0) this.#tokensPerByte += 0.1 * (weight / size.bytes - this.#tokensPerByte);
-    this.#pace.accepted(weight);
-    const excess = Math.min(mostExcess, weight / Math.max(1, size.tokens) - 1);
-    this.#excess = excess > this.#excess ? this.#excess + 0.5 * (excess - this.#excess) : 0.98 * this.#excess;
+    this.#pace.accepted(size.tokens - request.due);
+    if (goesOn) this.#answering.add(request);
+    else if (tokens !== undefined) this.counted(request, tokens);
     this.#refusedInARow = 0;
+    this.#sharers.wake();
     if (this.#maxWeight < Infinity && ++this.#acceptedSince >= successesForSize) {
       this.#acceptedSince = 0;
       this.#maxWeight *= 2;
     }
     this.#learn(request, nowMs, told);
+  }
+
+  /** Records the service's count of a request that it had accepted. */
+  counted(request: SentRequest, tokens: number): void {
+    const { size } = request;
+    this.#answering.delete(request);
+    if (size.bytes > 0) this.#tokensPerByte += 0.1 * (tokens / size.bytes - this.#tokensPerByte);
+    this.#pace.corrected(tokens - size.tokens + request.due);
+    const excess = Math.min(mostExcess, tokens / Math.max(1, size.tokens) - 1);
+    this.#excess = excess > this.#excess ? this.#excess + 0.5 * (excess - this.#excess) : 0.98 * this.#excess;
   }
 
   /** Records any other end of a request. */
@@ -265,7 +336,11 @@ export class LearnedRateLimit implements SharedRateLimit {
     }
     const isTold = told !== undefined && this.#refusedInARow < refusalsForOthers;
     this.#excess = Math.min(mostExcess, this.#excess + excessOfRefusal);
-    if (!isTold) this.#pace.refused(request.sentAtMs, nowMs);
+    // What was accepted before is still to be counted in part.
+    const due = [...this.#sent, ...this.#answering].reduce((sum, each) => sum + each.due, 0);
+    if (!isTold) this.#pace.refused(request.sentAtMs, nowMs, this.#due > 0);
+    if (this.#passesAtRefusal < this.passes) this.#due = due;
+    this.#passesAtRefusal = this.passes;
     if (told === undefined) this.#given.refused(nowMs);
     this.#learn(request, nowMs, told);
     if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize)) {
@@ -280,13 +355,13 @@ export class LearnedRateLimit implements SharedRateLimit {
     const namedMs = retryAfterMs ?? Math.max(flowsInMs, doubledMs(flowsInMs > 0 ? shortestPauseMs : 1000));
     // A service that names short waits and still refuses is asked less and less often.
     const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, doubledMs(shortestPauseMs / 4)) : namedMs;
-    if (!isTold) this.#budgets.weight.refused(nowMs, request.size.tokens, nowMs + pauseMs, pace);
+    if (!isTold) this.#budgets.weight.refused(nowMs, request.size.tokens, due, nowMs + pauseMs, pace);
     return pauseMs;
   }
 
   stats(nowMs: number = this.#clock.now()): RateLimitStats {
-    const figures = (kind: Kind): RateLimitFigures => {
-      const given = this.#given.figures(kind, nowMs);
+    const figures = (kind: AnyKind): RateLimitFigures => {
+      const given = { ...this.#given.figures(kind as Kind, nowMs), used: this.#used[kind] };
       const pace = this.#paceOf(kind, nowMs);
       const budget = this.#budgets[kind];
       const perMinute = budget.perMinute(pace);
@@ -297,16 +372,23 @@ export class LearnedRateLimit implements SharedRateLimit {
       runs: figures("runs"),
       items: figures("items"),
       weight: figures("weight"),
+      ...((this.#budgets.input.isTold || this.#budgets.output.isTold) && {
+        input: figures("input"),
+        output: figures("output"),
+      }),
       refused: this.#refusals,
     };
   }
 
-  #take(nowMs: number, amounts: Amounts): void {
-    for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
+  #take(nowMs: number, amounts: AllAmounts): void {
+    for (const kind of allKinds) {
+      this.#used[kind] += amounts[kind];
+      this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
+    }
   }
 
   /** A 429 does not say which limit was hit; the pace is measured in accepted weight. */
-  #paceOf(kind: Kind, nowMs: number): number {
+  #paceOf(kind: AnyKind, nowMs: number): number {
     return kind === "weight" ? this.#pace.at(nowMs) : Infinity;
   }
 
@@ -314,34 +396,41 @@ export class LearnedRateLimit implements SharedRateLimit {
     // A late reply to an earlier request is outdated.
     if (told === undefined || request.number < this.#lastTold) return;
     this.#lastTold = request.number;
-    let runs = 0;
-    let weight = 0;
-    for (const other of this.#sent) {
-      runs++;
-      weight += other.size.tokens;
+    const ahead = { runs: 0, items: 0, weight: 0, output: 0 };
+    for (const { size, output } of this.#sent) {
+      ahead.runs++;
+      ahead.weight += size.tokens;
+      ahead.output += output;
     }
-    this.#budgets.runs.told(told.runs, nowMs, runs, Infinity);
-    this.#budgets.weight.told(told.weight, nowMs, weight, this.#pace.at(nowMs));
+    const inFlight = withInput(ahead) as Record<AnyKind, number>;
+    for (const { output, due } of this.#answering) {
+      inFlight.output += output;
+      inFlight.weight += due;
+    }
+    for (const kind of ["runs", "weight", "input", "output"] as const) {
+      const limit = told[kind];
+      if (limit !== undefined) this.#budgets[kind].told(limit, nowMs, inFlight[kind], this.#paceOf(kind, nowMs));
+    }
     if (this.#budgets.weight.isHalfFull(nowMs)) this.#pace.forget();
     this.#sharers.wake();
   }
 
   #takeShare(share: number): void {
     this.#given.share = share;
-    for (const kind of kinds) this.#budgets[kind].share = share;
+    for (const kind of allKinds) this.#budgets[kind].share = share;
     this.#sharers.wake();
   }
 
   #demand(nowMs: number): DemandView {
     const lane = (isBulk: boolean): DemandView["live"] => {
-      const used = (kind: Kind): number => (isBulk ? this.#usedByBulk[kind] : this.#given.used[kind] - this.#usedByBulk[kind]); // prettier-ignore
+      const used = (kind: AnyKind): number => (isBulk ? this.#usedByBulk[kind] : this.#used[kind] - this.#usedByBulk[kind]); // prettier-ignore
       return {
-        usedMs: Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs(used(kind)))),
+        usedMs: Math.max(...allKinds.map((kind) => this.#budgets[kind].usedMs(used(kind)))),
         isWaiting: this.#sharers.areWaiting(nowMs, isBulk),
       };
     };
     const [live, bulk] = [lane(false), lane(true)];
-    const bursts = kinds.map((kind) => this.#bulk[kind].burst(nowMs) / this.#budgets[kind].holds(this.#paceOf(kind, nowMs))); // prettier-ignore
+    const bursts = allKinds.map((kind) => this.#bulk[kind].burst(nowMs) / this.#budgets[kind].holds(this.#paceOf(kind, nowMs))); // prettier-ignore
     return {
       live,
       bulk,

@@ -2,6 +2,9 @@
 const kept = 4;
 /** Once measured, the pace grows with the square of the time. */
 const growingMs = 30_000;
+/** A refusal now and then is the price of growth: for a service that takes few requests it is slower, up to `slowest` times. */
+const passesPerGrowth = 140;
+const slowest = 3;
 /** After this time without a refusal the limit must have been raised, and the pace doubles repeatedly. */
 const steadyMs = 30_000;
 const widenedMs = 15_000;
@@ -44,11 +47,17 @@ export class Pace {
   /** Infinity before the second refusal: the first says when the bucket is empty, not how fast it fills. */
   at(nowMs: number): number {
     if (this.#perMs === Infinity || this.isHelpless) return Infinity;
-    const keptMs = nowMs - this.#changedAtMs;
+    const keptMs = (nowMs - this.#changedAtMs) / this.#slowness;
     const grown = 1 + (keptMs / growingMs) ** 2;
     const usual = Math.max(1, ...this.#spans.map(({ passes }) => passes));
     const faster = Math.max(0, this.#passes / usual - unusual);
     return this.#perMs * grown * doubled(Math.max(0, keptMs - steadyMs) / widenedMs + faster);
+  }
+
+  get #slowness(): number {
+    const ms = this.#spans.reduce((sum, span) => sum + span.ms, 0);
+    const passes = this.#spans.reduce((sum, span) => sum + span.passes, 0);
+    return Math.min(slowest, Math.max(1, (passesPerGrowth * ms) / (passes * growingMs) || 1));
   }
 
   /** Called when the service reports plenty. */
@@ -64,9 +73,16 @@ export class Pace {
     if (this.#refusedRate < helped) this.isHelpless = false;
   }
 
-  refused(sentAtMs: number, nowMs: number): void {
+  /** What was accepted weighed so much more than it had been counted for. */
+  corrected(difference: number): void {
+    this.#accepted = Math.max(0, this.#accepted + difference);
+  }
+
+  /** `isOwing`: answers that had been accepted before the last refusal were counted after it, so that nothing was left. */
+  refused(sentAtMs: number, nowMs: number, isOwing: boolean): void {
     // Sent before the last refusal was known, so it belongs to that one.
     if (sentAtMs <= this.#changedAtMs) return;
+    if (isOwing && this.#passes === 0) return;
     this.#refusedRate += refusedStep * (1 - this.#refusedRate);
     if (this.#refusedRate > helpless) {
       this.isHelpless = true;

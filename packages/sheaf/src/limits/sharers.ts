@@ -1,9 +1,16 @@
-import type { Amounts } from "../core/contract/rate-limit.ts";
+/** Amounts of one run, or of several; `output` is a part of the weight. */
+export interface Ahead {
+  readonly runs: number;
+  readonly items: number;
+  readonly weight: number;
+  readonly output: number;
+}
 
 /** A batch that waits for the limit, until that moment. */
 interface Want {
   readonly items: number;
   readonly weight: number;
+  readonly output: number;
   readonly endsAtMs: number;
   readonly isBulk: boolean;
   /** It goes behind live calls. */
@@ -59,8 +66,8 @@ export class Sharers {
   }
 
   /** The amounts for which others wait that have had less, or that do not yield where this one does. */
-  ahead(sharer: Sharer, nowMs: number, yields: boolean): Amounts {
-    const ahead = { runs: 0, items: 0, weight: 0 };
+  ahead(sharer: Sharer, nowMs: number, yields: boolean): Ahead {
+    const ahead = { runs: 0, items: 0, weight: 0, output: 0 };
     if (this.#all.size === 1) return ahead;
     const own = this.#servedOf(sharer);
     for (const other of this.#all) {
@@ -70,6 +77,7 @@ export class Sharers {
       ahead.runs++;
       ahead.items += want.items;
       ahead.weight += want.weight;
+      ahead.output += want.output;
     }
     return ahead;
   }

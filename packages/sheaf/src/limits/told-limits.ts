@@ -13,27 +13,49 @@ export interface ToldLimit {
 export interface ToldLimits {
   readonly runs: ToldLimit;
   readonly weight: ToldLimit;
+  /** Of tokens in requests and in answers, where the service limits them apart. */
+  readonly input?: ToldLimit | undefined;
+  readonly output?: ToldLimit | undefined;
 }
 
-const names = { runs: "requests", weight: "tokens" } as const;
+const prefixes = ["x-ratelimit-", "ratelimit-"];
 
 /**
  * Reads `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, with or without `x-`. OpenAI writes resets as `6m0s`
  * (developers.openai.com/api/docs/guides/rate-limits), Azure as seconds, with -1 where it has no figure
  * (learn.microsoft.com/answers/questions/5625878). Some of Azure's deployments tell the remaining amounts alone, that of
  * requests for ten seconds and not for a minute: without a limit it is left out. Cohere (docs.cohere.com/docs/rate-limits) and
- * Voyage (docs.voyageai.com/docs/rate-limits) document no header: there 429 alone tells.
+ * Voyage (docs.voyageai.com/docs/rate-limits) document no header: there 429 alone tells. Anthropic has
+ * `anthropic-ratelimit-{requests,input-tokens,output-tokens}-{limit,remaining,reset}`, with resets in RFC 3339; its `tokens` repeat
+ * the tightest of the others (platform.claude.com/docs/en/api/rate-limits).
  */
 export function toldLimits(headers: HeadersLike | undefined): ToldLimits | undefined {
   if (headers === undefined || headers === null) return undefined;
-  const told = (kind: "runs" | "weight"): ToldLimit => {
-    const of = (what: string): string | undefined =>
-      headerOf(headers, `x-ratelimit-${what}-${names[kind]}`) ?? headerOf(headers, `ratelimit-${what}-${names[kind]}`);
-    return { limit: countOf(of("limit")), remaining: countOf(of("remaining")), resetMs: spanMsOf(of("reset")) };
-  };
-  const [requests, weight] = [told("runs"), told("weight")];
+  const read = (nameOf: (what: string) => string | undefined): ToldLimit => ({
+    limit: countOf(nameOf("limit")),
+    remaining: countOf(nameOf("remaining")),
+    resetMs: spanMsOf(nameOf("reset")) ?? untilMs(nameOf("reset"), headerOf(headers, "date")),
+  });
+  const told = (kind: string): ToldLimit =>
+    read((what) =>
+      prefixes.map((prefix) => headerOf(headers, `${prefix}${what}-${kind}`)).find((text) => text !== undefined),
+    );
+  const toldApart = (kind: string): ToldLimit =>
+    read((what) => headerOf(headers, `anthropic-ratelimit-${kind}-${what}`));
+  const [input, output] = [toldApart("input-tokens"), toldApart("output-tokens")];
+  const isApart = input.remaining !== undefined || output.remaining !== undefined;
+  const [requests, weight] = isApart ? [toldApart("requests"), nothing] : [told("requests"), told("tokens")];
   const runs = requests.limit === undefined ? { ...requests, remaining: undefined } : requests;
+  if (isApart) return { runs, weight, input, output };
   return runs.remaining === undefined && weight.remaining === undefined ? undefined : { runs, weight };
+}
+
+const nothing: ToldLimit = { limit: undefined, remaining: undefined, resetMs: undefined };
+
+/** From the reply's `date` to a moment in RFC 3339. */
+function untilMs(text: string | undefined, date: string | undefined): number | undefined {
+  const ms = Date.parse(text ?? "") - (date === undefined ? Date.now() : Date.parse(date));
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
 export function headerOf(headers: HeadersLike, name: string): string | undefined {

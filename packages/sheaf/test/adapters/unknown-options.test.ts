@@ -6,6 +6,7 @@ import { batchProcessor } from "../../dist/adapters/bullmq.js";
 import { DataLoader } from "../../dist/adapters/dataloader/index.js";
 import { batchClient, batchEndpoint, itemEndpoint } from "../../dist/adapters/http/index.js";
 import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
+import { pacedCalls, pacedModel } from "../../dist/adapters/llm/index.js";
 import { natsFrontEnd, natsWorker } from "../../dist/adapters/nats/index.js";
 import { expoPush, multicast } from "../../dist/adapters/notifications/index.js";
 import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
@@ -28,6 +29,8 @@ const adapters: Record<string, () => unknown> = {
   embeddingRequests: () => embeddingRequests(nothing, wrong as never),
   coalesce: () => coalesce(wrong as never),
   CoalescedEmbeddings: () => new CoalescedEmbeddings({ embedDocuments: nothing, embedQuery: nothing }, wrong as never),
+  pacedCalls: () => pacedCalls(nothing, wrong as never),
+  pacedModel: () => pacedModel(wrong as never),
   expoPush: () => expoPush({ sendPushNotificationsAsync: nothing }, wrong as never),
   multicast: () => multicast(nothing, wrong as never),
   batchClient: () => batchClient("http://localhost", wrong as never),
@@ -51,7 +54,8 @@ const adapters: Record<string, () => unknown> = {
 /** They take no options. */
 const withoutOptions =
   "batchLogTableSql hourlyReportSql rateSharesTableSql estimateTokens rateLimitHeaders isRowError".split(" ");
-const entryPoints = "ai-sdk batch-log bullmq dataloader http langchain nats notifications openai postgres vector-store";
+const entryPoints =
+  "ai-sdk batch-log bullmq dataloader http langchain llm nats notifications openai postgres vector-store";
 
 test("every function that an adapter exports is tried here, or takes no options", async () => {
   const modules = await Promise.all(

@@ -133,7 +133,7 @@ const bytesOf = (text: unknown): number =>
   utf8Bytes(typeof text === "string" ? text : (JSON.stringify(text) ?? "")) + 3;
 
 /** The given shared limit, or a new one that learns, with the given numbers as upper bounds. */
-function limitOf(rateLimit: BatcherOptions<never, never>["rateLimit"], clock: Clock): LearnedRateLimit {
+export function limitOf(rateLimit: BatcherOptions<never, never>["rateLimit"], clock: Clock): LearnedRateLimit {
   if (rateLimit instanceof LearnedRateLimit) return rateLimit;
   if (rateLimit !== undefined) batcherChecks.rateLimit("rateLimit", rateLimit);
   check(!isShared(rateLimit), "rateLimit", "numbers, or a limit of createRateLimit()", rateLimit, TypeError);

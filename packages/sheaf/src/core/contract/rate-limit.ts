@@ -47,12 +47,15 @@ export interface RateLimitSeat {
   room(nowMs: number, isBulk: boolean): Pick<Amounts, "items" | "weight">;
   /** What a batch with live calls may take along of bulk. */
   fill(nowMs: number): Pick<Amounts, "items" | "weight">;
-  /** The moment from which a batch of that size may go; in the past when it may go now. */
-  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean): number;
+  /**
+   * The moment from which a batch of that size may go; in the past when it may go now. `first`: its first item, for a limit that
+   * counts more of a batch of one than its weight.
+   */
+  readyAtMs(nowMs: number, items: number, weight: number, isBulk: boolean, first?: unknown): number;
   /** Whether a bulk batch of that size has waited long enough to go before live calls. */
   isBulkDue(nowMs: number, items: number, weight: number): boolean;
   /** Counts a run that was started; it may leave a debt. `bulkRate` is the part of its items that are bulk. */
-  spend(nowMs: number, items: number, weight: number, bulkRate: number): void;
+  spend(nowMs: number, items: number, weight: number, bulkRate: number, first?: unknown): void;
   /** Adds `weight`, which may be negative, to the estimate of the last run. */
   correct(nowMs: number, weight: number): void;
   /** Nothing goes for `durationMs`. */
@@ -84,6 +87,9 @@ export interface RateLimitStats {
   readonly runs: RateLimitFigures;
   readonly items: RateLimitFigures;
   readonly weight: RateLimitFigures;
+  /** Of a service that limits the tokens of requests and answers apart; otherwise undefined. */
+  readonly input?: RateLimitFigures | undefined;
+  readonly output?: RateLimitFigures | undefined;
   /** This process's part of the limit, where processes share it; else 1. */
   readonly share: number;
   /** Runs that the service refused for their rate. */

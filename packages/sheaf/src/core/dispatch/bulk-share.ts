@@ -93,6 +93,12 @@ export class BulkShare {
       this.#waitsSinceMs = Math.min(nowMs, this.#waitsSinceMs + bulk / (floorShare * flow.perMs));
   }
 
+  /** What was spent last was so much more, or less where it is negative. */
+  correct(amount: number, isBulk: boolean): void {
+    if (isBulk) this.#level -= amount;
+    else this.#spent = Math.max(0, this.#spent + amount);
+  }
+
   #learn(nowMs: number, live: number): void {
     this.#spent = this.#fading(this.#spent, this.#spentAtMs, this.#periodMs, nowMs) + live;
     this.#spentAtMs = nowMs;

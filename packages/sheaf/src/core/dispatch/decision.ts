@@ -123,7 +123,8 @@ export class Decisions<In, Out> {
     const live = group.waiting - bulk;
     const wanted = Math.min(settings.maxBatchSize, this.#aheadSize);
     if (isAhead && bulk > 0 && live < wanted && background.isBesideLive(nowMs)) return Infinity;
-    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight, isBulk);
+    const { first, weight: previewed } = preview;
+    const readyAtMs = seat?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), previewed, isBulk, first);
     if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
     const { version } = queue;
     const decision = this.#decide(group, preview, nowMs, freeSlots, dropped);
@@ -140,7 +141,7 @@ export class Decisions<In, Out> {
     const size = entries.length;
     const isPadded = settings.batchWeight === "padded";
     const weight = weights === undefined ? size : isPadded ? size * weights.heaviest : weights.sum;
-    seat?.spend(nowMs, size, weight, bulkTaken / size);
+    seat?.spend(nowMs, size, weight, bulkTaken / size, entries[0]!.item);
     this.#tookBulk(batch);
     pace?.started(nowMs);
     group.held = false;

@@ -22,6 +22,8 @@ export interface Preview {
   isAlone: boolean;
   /** An immediate item is among them; one that its order key blocks is not. */
   withImmediate: boolean;
+  /** The first of them, where items are chosen one by one. */
+  first?: unknown;
 }
 
 /** Items looked at to compose a batch by cost. Of the newest only a few: cost must not bring back old ones. */
@@ -84,6 +86,7 @@ export class Selection<In> {
       closedByWeight,
       isAlone,
       withImmediate,
+      first: this.entries[0]?.item,
     };
   }
 
