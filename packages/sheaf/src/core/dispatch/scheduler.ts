@@ -64,7 +64,6 @@ export class Scheduler<In, Out> {
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
       queue.cancellation.expire(nowMs);
-      admission.expire(nowMs);
       this.#keepDeadlines();
     });
     this.#stallWatch = new StallWatch(settings, stallWarningMs, dispatcher, (error) => admission.refuseForNow(error));
@@ -226,7 +225,7 @@ export class Scheduler<In, Out> {
 
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
-    const atMs = Math.min(this.#parts.queue.nextDeadlineAtMs, this.#parts.admission.earliestDeadlineAtMs);
+    const atMs = this.#parts.queue.nextDeadlineAtMs;
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }

@@ -56,18 +56,8 @@ export class Admission<In> {
     return this.rooms.some(({ waiters }) => waiters !== undefined && waiters.size > 0);
   }
 
-  /** A lower bound of their deadlines. */
-  get earliestDeadlineAtMs(): number {
-    const [live, bulk] = this.rooms;
-    return Math.min(live.waiters?.earliestDeadlineAtMs ?? Infinity, bulk.waiters?.earliestDeadlineAtMs ?? Infinity);
-  }
-
   admit(): void {
     for (const { waiters } of this.rooms) waiters?.admit();
-  }
-
-  expire(nowMs: number): void {
-    for (const { waiters } of this.rooms) waiters?.expire(nowMs);
   }
 
   relabel(epoch: Epoch): void {

@@ -1,7 +1,8 @@
-import { type Batch, type Entry, reject } from "./entry.ts";
+import { type Batch, Entry, reject } from "./entry.ts";
 import { Deadlines } from "./deadlines.ts";
 import { behind, stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
+import type { Waiter } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Clock } from "../runtime/runtime.ts";
@@ -16,11 +17,14 @@ const mostExpired = 500;
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
+/** An item that waits or runs, or one who waits for room. */
+export type Watched<In> = Entry<In> | Waiter<In>;
+
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
   /** Made when the first deadline comes. */
   deadlines: Deadlines<In> | undefined;
-  #aborts: AbortListeners<Entry<In>> | undefined;
+  #aborts: AbortListeners<Watched<In>> | undefined;
   /** Is woken when there may be room in the queue again. */
   scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
   readonly #clock: Clock;
@@ -33,37 +37,38 @@ export class Cancellation<In> {
     this.#queue = queue;
   }
 
-  /** Also for those who wait for room; made when the first signal comes. */
-  get aborts(): AbortListeners<Entry<In>> {
-    return (this.#aborts ??= new AbortListeners((entry) => {
-      const { signal } = entry.terms;
-      if (!isSpared(entry, signal!)) this.withdraw(entry, signal!.reason, "aborted");
+  /** Made when the first signal comes. */
+  get aborts(): AbortListeners<Watched<In>> {
+    return (this.#aborts ??= new AbortListeners((watched) => {
+      const signal = watched.terms.signal!;
+      if (!(watched instanceof Entry)) watched.line!.dismiss(watched, signal.reason, "aborted");
+      else if (!isSpared(watched, signal)) this.withdraw(watched, signal.reason, "aborted");
     }));
   }
 
-  /** From now on the signal and the deadline of the entry's caller count. */
-  watch(entry: Entry<In>): void {
-    const { signal, deadlineAtMs } = entry.terms;
-    if (signal !== undefined) this.aborts.add(signal, entry);
-    if (deadlineAtMs !== Infinity) (this.deadlines ??= new Deadlines()).add(entry);
+  /** From now on the signal and the deadline of its caller count. */
+  watch(watched: Watched<In>): void {
+    const { signal, deadlineAtMs } = watched.terms;
+    if (signal !== undefined) this.aborts.add(signal, watched);
+    if (deadlineAtMs !== Infinity) (this.deadlines ??= new Deadlines()).add(watched);
   }
 
   /** Its caller has settled. */
-  unwatch(entry: Entry<In>): void {
-    const { signal, deadlineAtMs } = entry.terms;
-    if (signal !== undefined) this.aborts.remove(signal, entry);
+  unwatch(watched: Watched<In>): void {
+    const { signal, deadlineAtMs } = watched.terms;
+    if (signal !== undefined) this.aborts.remove(signal, watched);
     if (deadlineAtMs !== Infinity) this.deadlines!.left();
   }
 
   /**
-   * Settles live entries whose deadline has come; the rest of a great many a moment later, or the event loop would stand still. A
+   * Settles those whose deadline has come; the rest of a great many a moment later, or the event loop would stand still. A
    * listener of a run's signal may call the batcher meanwhile.
    */
   expire(nowMs: number): void {
     for (let left = mostExpired; left > 0; left--) {
-      const entry = this.deadlines?.due(nowMs);
-      if (entry === undefined) return;
-      this.expired(entry);
+      const watched = this.deadlines?.due(nowMs);
+      if (watched === undefined) return;
+      this.expired(watched);
     }
   }
 
@@ -113,14 +118,16 @@ export class Cancellation<In> {
   }
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
-  expired(entry: Entry<In>, likelyMs?: number): void {
-    const { deadlineAtMs, arrivedAtMs } = entry.terms;
+  expired(watched: Watched<In>, likelyMs?: number): void {
+    const { deadlineAtMs, arrivedAtMs } = watched.terms;
     const timeoutMs = deadlineAtMs - arrivedAtMs;
+    const isWaiting = !(watched instanceof Entry) || watched.laneQueue !== undefined;
     const error =
       likelyMs === undefined
-        ? timeoutError(this.#name, timeoutMs, entry.laneQueue !== undefined, this.scheduler?.stallCause)
+        ? timeoutError(this.#name, timeoutMs, isWaiting, this.scheduler?.stallCause)
         : foreseenError(this.#name, timeoutMs, likelyMs);
-    this.withdraw(entry, error, "timeout");
+    if (watched instanceof Entry) this.withdraw(watched, error, "timeout");
+    else watched.line!.dismiss(watched, error, "timeout");
   }
 
   #remove(entry: Entry<In>, nowMs: number): void {
@@ -208,7 +215,7 @@ export class AbortListeners<T extends object = never> {
 }
 
 /** `stallCause`: why it never ran, where that is not for want of capacity. */
-export function timeoutError(name: string, waitedMs: number, neverRan: boolean, stallCause?: string): BatcherError {
+function timeoutError(name: string, waitedMs: number, neverRan: boolean, stallCause?: string): BatcherError {
   const timeoutMs = round(waitedMs);
   const cure = (neverRan ? stallCause : undefined) ?? "Raise timeoutMs, or add capacity.";
   const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";

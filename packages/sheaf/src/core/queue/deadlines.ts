@@ -1,12 +1,13 @@
-import type { Entry } from "./entry.ts";
+import type { Watched } from "./cancellation.ts";
+import { Entry } from "./entry.ts";
 
 /** So many deadlines of settled entries are kept, and more where they are less than half. */
 const leastKept = 64;
 
-/** The deadlines of live entries, in order. Most come in order; one whose entry has settled stays for a while. */
+/** The deadlines of those who wait or run, in order. Most come in order; that of one who has settled stays for a while. */
 export class Deadlines<In> {
   #atMs: number[] = [];
-  #entries: Entry<In>[] = [];
+  #entries: Watched<In>[] = [];
   /** Those before it are over. */
   #head = 0;
   /** Entries here that have settled, or have another deadline. */
@@ -17,7 +18,7 @@ export class Deadlines<In> {
     return this.#first() === undefined ? Infinity : this.#atMs[this.#head]!;
   }
 
-  add(entry: Entry<In>): void {
+  add(entry: Watched<In>): void {
     const { deadlineAtMs } = entry.terms;
     let at = this.#atMs.length;
     if (at > this.#head && this.#atMs[at - 1]! > deadlineAtMs) at = this.#placeOf(deadlineAtMs);
@@ -31,7 +32,7 @@ export class Deadlines<In> {
   }
 
   /** The entry whose deadline is the first, if that has come by `nowMs`. */
-  due(nowMs: number): Entry<In> | undefined {
+  due(nowMs: number): Watched<In> | undefined {
     const entry = this.#first();
     return entry !== undefined && this.#atMs[this.#head]! <= nowMs ? entry : undefined;
   }
@@ -45,14 +46,15 @@ export class Deadlines<In> {
     this.#head = this.#over = 0;
   }
 
-  #first(): Entry<In> | undefined {
+  #first(): Watched<In> | undefined {
     const entries = this.#entries;
     while (this.#head < entries.length && !this.#isLive(entries[this.#head]!, this.#head)) this.#head++;
     return entries[this.#head];
   }
 
-  #isLive({ settler, terms }: Entry<In>, index: number): boolean {
-    return settler !== undefined && terms.deadlineAtMs === this.#atMs[index];
+  #isLive(watched: Watched<In>, index: number): boolean {
+    const isIn = watched instanceof Entry ? watched.settler : watched.line;
+    return isIn !== undefined && watched.terms.deadlineAtMs === this.#atMs[index];
   }
 
   /** Behind those of the same moment. */

@@ -111,7 +111,7 @@ export class Entrance<In, Out> {
       settlerAt,
       entry,
       epoch: this.queue.epochs.current,
-      isIn: false,
+      line: undefined,
       order: 0,
     };
     const own = this.admission.roomOf(terms.lane);

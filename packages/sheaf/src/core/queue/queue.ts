@@ -78,7 +78,7 @@ export class Queue<In> {
     return this.size + this.leavers.count + this.taken;
   }
 
-  /** The first deadline of a live entry, waiting or running; `Infinity` without one. */
+  /** The first deadline of those who wait, in the queue or for room, or run; `Infinity` without one. */
   get nextDeadlineAtMs(): number {
     return this.cancellation.deadlines?.firstAtMs ?? Infinity;
   }

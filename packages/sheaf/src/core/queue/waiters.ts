@@ -3,7 +3,7 @@ import { type Entry, reject, type Settler, type Terms } from "./entry.ts";
 import type { Epoch } from "./epoch.ts";
 import { stopsKey } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
-import { timeoutError, type Outcome } from "./cancellation.ts";
+import type { Outcome } from "./cancellation.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
@@ -19,16 +19,14 @@ export interface Waiter<In> {
    */
   entry: Entry<In> | undefined;
   epoch: Epoch;
-  /** It waits here. */
-  isIn: boolean;
+  /** Where it waits. */
+  line: Waiters<In> | undefined;
   /** The earlier of two that wait has the lower one, in whichever line they stand; 0 before it waits. */
   order: number;
   /** With order keys, once asked: the index of the last item of each. */
   lastOf?: Map<unknown, number> | undefined;
   /** With tenants: the one in whose line it stands. */
   tenant?: Account<In> | undefined;
-  /** Its listener on `signal`, while it waits here. */
-  onAbort?: () => void;
 }
 
 /** Where those go in who have room. */
@@ -51,8 +49,6 @@ export class Waiters<In> {
   size = 0;
   /** Items that they hold. */
   items = 0;
-  /** A lower bound of their deadlines. */
-  earliestDeadlineAtMs: number = Infinity;
   /** In order of arrival; a Set, because a caller in the middle can leave. */
   readonly #waiting: Set<Waiter<In>> = new Set();
   /** With tenants: those of each, the tenant whose turn is next first. */
@@ -112,26 +108,20 @@ export class Waiters<In> {
     waiter.epoch.unsettled += waiter.items.length - waiter.position;
     this.#waiting.add(waiter);
     waiter.order ||= this.#door.admission.nextOrder();
-    waiter.isIn = true;
+    waiter.line = this;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
-    this.earliestDeadlineAtMs = Math.min(this.earliestDeadlineAtMs, waiter.terms.deadlineAtMs);
     if (this.byTurns) this.#joinLine(waiter);
-    const { signal } = waiter.terms;
-    if (signal === undefined) return;
-    waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
-    this.#door.queue.cancellation.aborts.add(signal, waiter.onAbort);
+    this.#door.queue.cancellation.watch(waiter);
   }
 
   #remove(waiter: Waiter<In>): void {
     this.#waiting.delete(waiter);
-    waiter.isIn = false;
+    waiter.line = undefined;
     this.#leaveLine(waiter);
     this.items -= waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
-    // Or the timer for a deadline that no longer matters would keep the process alive.
-    if (this.size === 0) this.earliestDeadlineAtMs = Infinity;
-    if (waiter.onAbort !== undefined) this.#door.queue.cancellation.aborts.remove(waiter.terms.signal!, waiter.onAbort);
+    this.#door.queue.cancellation.unwatch(waiter);
   }
 
   /** The index of the next item of this waiter, which has room now. */
@@ -181,16 +171,6 @@ export class Waiters<In> {
     return [...this.#waiting];
   }
 
-  /** Those whose deadline has passed. */
-  #expired(nowMs: number): Waiter<In>[] {
-    if (this.earliestDeadlineAtMs > nowMs) return [];
-    this.earliestDeadlineAtMs = Infinity;
-    return this.#all().filter(({ terms: { deadlineAtMs } }) => {
-      if (deadlineAtMs > nowMs) this.earliestDeadlineAtMs = Math.min(this.earliestDeadlineAtMs, deadlineAtMs);
-      return deadlineAtMs <= nowMs;
-    });
-  }
-
   /** Admits those who wait for room, in order of arrival; tenants by turns, unless order keys must hold across them. */
   admit(): void {
     // A key function that calls the batcher must not admit the items behind its own first.
@@ -213,7 +193,7 @@ export class Waiters<In> {
         if (!this.knowsNext(waiter)) break;
         line = this.#door.admission.lineOf(this.#room, waiter.entry!.keys?.orderKey, waiter.order);
         // A key function may have called the batcher.
-        if (room.free <= 0 || !waiter.isIn) return;
+        if (room.free <= 0 || waiter.line === undefined) return;
         if (line !== this.#room) break;
         this.#admitNext(waiter);
       }
@@ -248,7 +228,7 @@ export class Waiters<In> {
 
   /** Computes the keys of a list's next item; one whose keys throw fails here. False where none is left. */
   knowsNext(waiter: Waiter<In>): boolean {
-    const { isIn } = waiter;
+    const { line } = waiter;
     const { items, terms } = waiter;
     while (waiter.entry === undefined && waiter.position < items.length) {
       const settler = waiter.settlerAt(waiter.position);
@@ -256,33 +236,20 @@ export class Waiters<In> {
         waiter.entry = this.#door.entryOf(items[waiter.position]!, settler, terms);
       } catch (error) {
         // Unless the key function has ended the list, and the item with it.
-        if (waiter.isIn !== isIn) return false;
+        if (waiter.line !== line) return false;
         this.#door.queue.tally.rejected++;
-        if (isIn) this.#next(waiter);
+        if (line !== undefined) this.#next(waiter);
         else waiter.position++;
         reject(settler, error);
-        if (isIn) waiter.epoch.settled(1);
+        if (line !== undefined) waiter.epoch.settled(1);
       }
     }
-    return waiter.isIn === isIn && waiter.entry !== undefined;
-  }
-
-  /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
-  expire(nowMs: number): void {
-    for (const waiter of this.#expired(nowMs)) {
-      const error = timeoutError(
-        this.#door.name,
-        waiter.terms.deadlineAtMs - waiter.terms.arrivedAtMs,
-        true,
-        this.#door.queue.cancellation.scheduler?.stallCause,
-      );
-      this.#dismiss(waiter, error, "timeout");
-    }
+    return waiter.line === line && waiter.entry !== undefined;
   }
 
   /** Rejects everyone who waits for room. */
   rejectAll(error: unknown): void {
-    for (const waiter of this.#all()) this.#dismiss(waiter, error, "rejected");
+    for (const waiter of this.#all()) this.dismiss(waiter, error, "rejected");
   }
 
   /** Moves everyone who waits for room to this epoch. */
@@ -293,7 +260,8 @@ export class Waiters<In> {
     }
   }
 
-  #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
+  /** Its caller leaves. */
+  dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
     this.#remove(waiter);
     for (; waiter.position < waiter.items.length; waiter.position++) {
       this.#door.queue.tally[outcome]++;
