@@ -6,7 +6,7 @@ import {
   type Priority,
   type Result,
 } from "../index.ts";
-import { defined } from "./shared/defined.ts";
+import { defined } from "../shared/defined.ts";
 
 /** The part of a BullMQ worker that is used. */
 export interface WorkerLike {

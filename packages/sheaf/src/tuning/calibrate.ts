@@ -3,6 +3,7 @@ import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkResults } from "../core/dispatch/run.ts";
 import type { BatchFunction, Executor } from "../core/contract/executor.ts";
 import { BaseRunHandle } from "../core/contract/base-run-handle.ts";
+import { defined, type Given } from "../shared/defined.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
 export interface CalibrateOptions<In> {
@@ -97,8 +98,7 @@ export async function calibrate<In, Out>(
   const runBatch = (items: In[], handle: BaseRunHandle): ReturnType<BatchFunction<In, Out>> =>
     typeof run === "function" ? run(items, handle) : run.run(items, handle);
   const settings = settingsOf(options, executor?.slots ?? 1);
-  const { clock, signal, sample } = settings;
-  const { onProgress } = options;
+  const { clock, signal, sample, onProgress } = settings;
   await executor?.ready();
 
   const cells = settings.concurrency.flatMap((concurrency) =>
@@ -203,26 +203,22 @@ function medianError(values: readonly number[]): number {
   return high === low ? 0 : (high - low) / 2 / Math.max(median(sorted), Number.EPSILON);
 }
 
-type Settings<In> = {
-  readonly [Name in keyof Omit<CalibrateOptions<In>, "onProgress" | "signal">]-?: NonNullable<
-    CalibrateOptions<In>[Name]
-  >;
-} & { readonly signal: AbortSignal | undefined };
+type Settings<In> = Required<Given<Omit<CalibrateOptions<In>, "onProgress" | "signal">>> &
+  Pick<CalibrateOptions<In>, "onProgress" | "signal">;
 
 function settingsOf<In>(options: CalibrateOptions<In>, slots: number): Settings<In> {
-  const settings = {
-    sample: options.sample,
-    sizes: options.sizes ?? [1, 2, 4, 8, 16, 32],
-    concurrency: options.concurrency ?? (slots > 1 ? [1, slots] : [1]),
-    targetError: options.targetError ?? 0.02,
-    maxMs: options.maxMs ?? 20_000,
-    warmUpRounds: options.warmUpRounds ?? 2,
-    minRounds: options.minRounds ?? 7,
-    maxRounds: options.maxRounds ?? 200,
-    clock: options.clock ?? systemClock,
-    signal: options.signal,
+  const defaults: Omit<Settings<In>, "sample" | "onProgress" | "signal"> = {
+    sizes: [1, 2, 4, 8, 16, 32],
+    concurrency: slots > 1 ? [1, slots] : [1],
+    targetError: 0.02,
+    maxMs: 20_000,
+    warmUpRounds: 2,
+    minRounds: 7,
+    maxRounds: 200,
+    clock: systemClock,
   };
-  checkNames(options, { ...settings, onProgress: true });
+  checkNames(options, { ...defaults, sample: true, signal: true, onProgress: true });
+  const settings: Settings<In> = { ...defaults, ...defined(options) };
   check(typeof settings.sample === "function", "sample", "a function (index) => item", settings.sample, TypeError);
   for (const name of ["sizes", "concurrency"] as const) {
     const list: unknown = settings[name];

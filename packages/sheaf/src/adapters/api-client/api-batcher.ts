@@ -7,7 +7,7 @@ import { auto } from "../../policies/auto/index.ts";
 import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
 import type { RequestSize } from "../../limits/request-sizes.ts";
 import { check, checkFunction } from "../../shared/checks.ts";
-import { defined } from "../shared/defined.ts";
+import { defined } from "../../shared/defined.ts";
 import { blames, isHang, withIsolation } from "./isolation.ts";
 import { withRateLimit, type ApiRun } from "./rate-limited.ts";
 import { ServiceHealth, withRetries } from "./retries.ts";

@@ -12,7 +12,7 @@ import {
   type Result,
 } from "../../index.ts";
 import { withRetries } from "../api-client/retries.ts";
-import { defined } from "../shared/defined.ts";
+import { defined } from "../../shared/defined.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";

@@ -5,7 +5,7 @@ import { batcherChecks } from "../../core/contract/settings.ts";
 import { check, checkCount, checkOptions, checkShare, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "../api-client/api-batcher.ts";
-import { defined } from "../shared/defined.ts";
+import { defined } from "../../shared/defined.ts";
 import type { ApiRun } from "../api-client/rate-limited.ts";
 import { estimateTokens } from "../api-client/tokens/tokens.ts";
 import { throwErrorIn, withHeaders, type EmbeddingInput, type OpenAILike } from "./client.ts";

@@ -3,7 +3,7 @@ import { describe } from "../../shared/describe.ts";
 import type { Batcher } from "../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks } from "../../core/contract/settings.ts";
-import { defined } from "../shared/defined.ts";
+import { defined } from "../../shared/defined.ts";
 
 /** A stored point: an id, a vector of the store's dimensions, and its payload. */
 export interface VectorPoint {

@@ -14,6 +14,7 @@ import {
   oneOf,
   type Check,
 } from "../../shared/checks.ts";
+import { defined, type Given } from "../../shared/defined.ts";
 import { describe } from "../../shared/describe.ts";
 
 /** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
@@ -108,18 +109,19 @@ export interface EncodeRows {
 }
 
 /** The options of a pool, for every kind of worker. */
-export interface PoolSettings {
-  readonly name: string;
-  readonly instances: number;
-  readonly prefetch: 0 | 1;
-  readonly recycleAfterBatches: number;
-  readonly maxMemoryBytes: number;
-  readonly niceness: number;
-  readonly resultRows: "own" | "view";
-  readonly loadTimeoutMs: number;
-  readonly closeTimeoutMs: number;
-  readonly clock: Clock | undefined;
-}
+export interface PoolSettings
+  extends Required<Given<Omit<WorkerOptions, "data" | "heapLimitMb" | "clock">>>, Pick<WorkerOptions, "clock"> {}
+
+const poolDefaults: Omit<PoolSettings, "name" | "clock"> = {
+  instances: 1,
+  prefetch: 1,
+  recycleAfterBatches: Infinity,
+  maxMemoryMb: Infinity,
+  niceness: 10,
+  resultRows: "own",
+  loadTimeoutMs: 600_000,
+  closeTimeoutMs: 10_000,
+};
 
 export interface WorkerSettings extends PoolSettings {
   readonly url: string;
@@ -174,31 +176,8 @@ export function workerSettings(url: string | URL, options: EncodingWorkerOptions
 }
 
 /** Checked options with their defaults. */
-export function poolSettings(options: WorkerOptions, defaultName: string): PoolSettings {
-  const {
-    name = defaultName,
-    instances = 1,
-    prefetch = 1,
-    recycleAfterBatches = Infinity,
-    maxMemoryMb = Infinity,
-    niceness = 10,
-    resultRows = "own",
-    loadTimeoutMs = 600_000,
-    closeTimeoutMs = 10_000,
-    clock,
-  } = options;
-  return {
-    name,
-    instances,
-    prefetch,
-    recycleAfterBatches,
-    maxMemoryBytes: maxMemoryMb * 1024 * 1024,
-    niceness,
-    resultRows,
-    loadTimeoutMs,
-    closeTimeoutMs,
-    clock,
-  };
+export function poolSettings(options: WorkerOptions, name: string): PoolSettings {
+  return { name, ...poolDefaults, ...defined(options) };
 }
 
 function moduleUrlOf(url: string | URL): string {

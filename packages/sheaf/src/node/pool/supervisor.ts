@@ -9,7 +9,7 @@ export interface SupervisorOptions {
   readonly name: string;
   readonly instances: number;
   readonly recycleAfterBatches: number;
-  readonly maxMemoryBytes: number;
+  readonly maxMemoryMb: number;
 }
 
 export interface SupervisorEvents {
@@ -170,9 +170,9 @@ export class Supervisor {
 
   /** A successor is loaded beside the worn-out instance, one in the whole pool at a time: memory for one copy more. */
   #isWornOut({ instance, servesFromAtMs, successor }: Place): boolean {
-    const { recycleAfterBatches, maxMemoryBytes } = this.#options;
+    const { recycleAfterBatches, maxMemoryMb } = this.#options;
     if (successor !== undefined || this.#isOver || !instance.serves) return false;
-    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - servesFromAtMs >= minServiceMs;
+    const tooBig = instance.memoryBytes > maxMemoryMb * 2 ** 20 && this.#clock.now() - servesFromAtMs >= minServiceMs;
     if (instance.batches < recycleAfterBatches && !tooBig) return false;
     return this.#places.every((place) => place.successor === undefined);
   }

@@ -1,7 +1,7 @@
 import type { BatcherOptions } from "../../../core/contract/options.ts";
 import { batcherChecks } from "../../../core/contract/settings.ts";
 import { checkNames } from "../../../shared/checks.ts";
-import { defined } from "../defined.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Connection } from "./client.ts";
 import { isRowError } from "./row-error.ts";
 

@@ -1,4 +1,5 @@
-type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
+/** Options without those that are `undefined`. */
+export type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
 
 /** The properties that have a value, so that an option given as `undefined` keeps its default under a spread. */
 export function defined<T extends object>(options: T): Given<T> {
