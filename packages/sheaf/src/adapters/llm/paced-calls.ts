@@ -16,7 +16,7 @@ import { limitOf } from "../api-client/api-batcher.ts";
 import { blamesInputs, fieldsOf, withHints } from "../api-client/api-error.ts";
 import { refusalOf } from "../api-client/refusals.ts";
 import { TokenScale } from "../api-client/tokens/token-scale.ts";
-import { defined } from "../shared/defined.ts";
+import { defined } from "../../shared/defined.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { inputOf, mostOutputOf, outputIn, usageIn, type InputEstimate, type TokenUsage } from "./tokens-of.ts";
 import { withWatchedStream, type StreamWatch } from "./watched-stream.ts";
