@@ -146,7 +146,7 @@ export class Decisions<In, Out> {
     pace?.started(nowMs);
     group.held = false;
     const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
-    if (deadlineAtMs < Infinity) statistics.due(deadlineAtMs - arrivedAtMs);
+    statistics.due.learn(deadlineAtMs - arrivedAtMs);
     const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
     const reason = goes ? decision.reason : "full";

@@ -86,7 +86,8 @@ const fewestRuns = 30;
 
 /** Null while too little is known, where calls have no deadline, and where one item alone takes longer than it. */
 function slotsNeeded(statistics: Statistics, nowMs: number): SlotsNeeded | null {
-  const { cost, limits, withinMs } = statistics;
+  const { cost, limits } = statistics;
+  const { withinMs } = statistics.due;
   const counts = statistics.arrivals(nowMs);
   const seconds = counts.length;
   const sum = sumOf(counts);

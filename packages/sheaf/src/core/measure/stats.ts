@@ -28,9 +28,18 @@ export class LaneLatency {
 
 /** Seconds of arrivals that are looked back on: a busy moment counts for a minute. */
 const lookBack = 60;
-/** Tracks the 10th percentile: steps of −0.09 and +0.01 balance at 10 %. */
-const fall = 0.09;
-const rise = 0.01;
+/** How soon callers want their results: nine of ten have at least as long. Steps of −0.09 and +0.01 balance at 10 %. */
+export class Due {
+  /** 0 where none has a deadline. */
+  withinMs = 0;
+
+  /** One wants its result so long after its arrival. */
+  learn(ms: number): void {
+    if (ms === Infinity) return;
+    if (this.withinMs === 0 || Math.abs(ms - this.withinMs) <= 0.01 * ms) this.withinMs = ms;
+    else this.withinMs *= ms < this.withinMs ? 0.91 : 1.01;
+  }
+}
 
 /** What is counted with each batch; `snapshotOf` puts it into figures. */
 export class Statistics {
@@ -44,8 +53,8 @@ export class Statistics {
   items: number = 0;
   weight: number = 0;
   fillSum: number = 0;
-  /** How soon callers want their results: nine of ten batches have at least as long. 0 where none has a deadline. */
-  withinMs: number = 0;
+  /** Of the first item of each batch. */
+  readonly due: Due = new Due();
   readonly #throttle: { readonly maxWeight: number } | undefined;
   /** Arrivals until the beginning of each of the last seconds, a ring; made with the first batch. */
   #until: number[] | undefined;
@@ -73,12 +82,6 @@ export class Statistics {
     this.reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
-  }
-
-  /** The first item of a batch wants its result so long after its arrival. */
-  due(withinMs: number): void {
-    if (this.withinMs === 0 || Math.abs(withinMs - this.withinMs) <= rise * withinMs) this.withinMs = withinMs;
-    else this.withinMs *= withinMs < this.withinMs ? 1 - fall : 1 + rise;
   }
 
   #countArrivals(nowMs: number): void {

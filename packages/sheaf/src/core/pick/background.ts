@@ -1,4 +1,5 @@
 import { nextSize, type CostModel } from "../../policies/cost-model.ts";
+import { Due } from "../measure/stats.ts";
 import { BulkLoad } from "./bulk-load.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Batch } from "../queue/entry.ts";
@@ -42,8 +43,8 @@ export class Background<In> {
   #isYielding = false;
   #lookAtMs = -Infinity;
   readonly #load = new BulkLoad();
-  /** Within which live calls want their results: tracks the 10th percentile. */
-  #withinMs = Infinity;
+  /** Of live calls. */
+  readonly #due = new Due();
 
   constructor(
     settings: Pick<Settings<In, never>, "slots" | "maxBatchSize" | "policy">,
@@ -99,19 +100,11 @@ export class Background<In> {
   took({ entries, bulk }: Batch<In>, runMs: number): void {
     const { length: count } = entries;
     const { deadlineAtMs, arrivedAtMs } = entries[0]!.terms;
-    if (bulk < count) this.#due(deadlineAtMs - arrivedAtMs);
+    if (bulk < count) this.#due.learn(deadlineAtMs - arrivedAtMs);
     if (runMs === 0 || (bulk === 0 && this.#queue.bulkWaiting === 0)) return;
     const most = this.#fullSize;
     const owed = this.#owed + most * (runMs / this.#fullMs) * (floor - bulk / count);
     this.#owed = Math.min(most, Math.max(-most, owed));
-  }
-
-  /** The first item of a live batch wants its result so long after its arrival. */
-  #due(withinMs: number): void {
-    if (withinMs === Infinity) return;
-    if (this.#withinMs === Infinity || Math.abs(withinMs - this.#withinMs) <= 0.01 * withinMs)
-      this.#withinMs = withinMs;
-    else this.#withinMs *= withinMs < this.#withinMs ? 0.91 : 1.01;
   }
 
   /** Where runs take no time, their size does not matter. */
@@ -152,7 +145,7 @@ export class Background<In> {
     const keepsUp = this.#reaching(this.#load.share * mostPerMs);
     this.#isYielding = keepsUp <= yields;
     const size = Math.max(yields, keepsUp);
-    const withinMs = Math.min(budgetMs ?? Infinity, this.#withinMs);
+    const withinMs = Math.min(budgetMs ?? Infinity, this.#due.withinMs || Infinity);
     return Math.min(size, this.#within(withinMs / (1 + 1 / slots)));
   }
 

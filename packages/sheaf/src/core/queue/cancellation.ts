@@ -164,19 +164,13 @@ export class Cancellation<In> {
   }
 }
 
-/** What one signal concerns: usually one thing, so a set is made for the second only. */
-interface Heard<T> {
-  first: T | (() => void) | undefined;
-  more: Set<T | (() => void)> | undefined;
-  readonly listener: () => void;
-}
-
 /**
  * Listens to callers' signals, with one listener each however many calls a signal concerns: from the eleventh listener on
  * one signal Node warns of a leak. `tell` is called with what is no callback.
  */
 export class AbortListeners<T extends object = never> {
-  readonly #bySignal: Map<AbortSignalLike, Heard<T>> = new Map();
+  readonly #bySignal: Map<AbortSignalLike, { readonly all: Set<T | (() => void)>; readonly listener: () => void }> =
+    new Map();
   readonly #tell: ((concerned: T) => void) | undefined;
 
   constructor(tell?: (concerned: T) => void) {
@@ -184,32 +178,24 @@ export class AbortListeners<T extends object = never> {
   }
 
   add(signal: AbortSignalLike, concerned: T | (() => void)): void {
-    const known = this.#bySignal.get(signal);
-    if (known !== undefined) {
-      (known.more ??= new Set()).add(concerned);
-      return;
-    }
-    const heard: Heard<T> = { first: concerned, more: undefined, listener: () => this.#aborted(signal, heard) };
-    this.#bySignal.set(signal, heard);
-    signal.addEventListener("abort", heard.listener, { once: true });
+    const heard = this.#bySignal.get(signal);
+    if (heard !== undefined) return void heard.all.add(concerned);
+    const all = new Set([concerned]);
+    const listener = (): void => {
+      // A callback may remove others, which are then not called.
+      for (const each of all)
+        if (typeof each === "function") each();
+        else this.#tell!(each);
+      this.#bySignal.delete(signal);
+    };
+    this.#bySignal.set(signal, { all, listener });
+    signal.addEventListener("abort", listener, { once: true });
   }
 
   remove(signal: AbortSignalLike, concerned: T | (() => void)): void {
     const heard = this.#bySignal.get(signal);
-    if (heard === undefined) return;
-    if (heard.first === concerned) heard.first = undefined;
-    else heard.more?.delete(concerned);
-    if (heard.first !== undefined || (heard.more !== undefined && heard.more.size > 0)) return;
+    if (heard === undefined || !heard.all.delete(concerned) || heard.all.size > 0) return;
     signal.removeEventListener("abort", heard.listener);
-    this.#bySignal.delete(signal);
-  }
-
-  #aborted(signal: AbortSignalLike, { first, more }: Heard<T>): void {
-    const tell = (concerned: T | (() => void)): void =>
-      typeof concerned === "function" ? concerned() : this.#tell!(concerned);
-    if (first !== undefined) tell(first);
-    // A callback may remove others, which are then not called.
-    if (more !== undefined) for (const concerned of more) tell(concerned);
     this.#bySignal.delete(signal);
   }
 }

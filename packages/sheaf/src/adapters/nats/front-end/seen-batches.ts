@@ -43,7 +43,7 @@ export class SeenBatches {
   /** Calls came, which want their results within `timeoutMs`. */
   arrived(calls: number, timeoutMs: number): void {
     this.#calls.arrived += calls;
-    this.#statistics.due(timeoutMs);
+    this.#statistics.due.learn(timeoutMs);
   }
 
   /** A call has ended. */
