@@ -17,7 +17,6 @@ interface EmbedParams {
   readonly abortSignal?: AbortSignal | undefined;
 }
 
-/** The result of `doEmbed`. */
 interface EmbedResult {
   embeddings: number[][];
   usage?: { tokens: number };
@@ -37,7 +36,6 @@ export interface CoalesceMiddleware {
   wrapEmbed(call: { readonly params: EmbedParams; readonly model: EmbeddingModelLike }): Promise<EmbedResult>;
 }
 
-/** Options of `coalesce`. */
 export interface CoalesceOptions
   extends
     RequestLimits,
@@ -154,7 +152,7 @@ function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: s
   // The body holds the vectors of all callers.
   const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
   const rest = { ...others, ...(response === undefined ? {} : { response: reply }) };
-  // A wrong number is left for the batcher to find.
+  // The batcher checks their number.
   return vectorsOrErrors(embeddings).map((embedding, index) =>
     embedding instanceof Error
       ? embedding

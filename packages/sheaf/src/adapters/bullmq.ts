@@ -8,7 +8,6 @@ import {
 } from "../index.ts";
 import { defined } from "../shared/defined.ts";
 
-/** The part of a BullMQ worker that is used. */
 export interface WorkerLike {
   close(): Promise<void>;
 }
@@ -39,7 +38,7 @@ export interface BatchProcessorOptions<Job, Out> extends Omit<
   readonly onQueueFull?: "reject" | "wait" | undefined;
 }
 
-/** The options with which a worker runs its jobs in batches. */
+/** What a worker needs to run its jobs in batches. */
 export interface BatchProcessor<Job, Out> {
   /** The worker's processor. Three parameters: BullMQ hands an AbortSignal only to a processor that has a third. */
   readonly process: (job: Job, token: string | undefined, signal?: AbortSignal) => Promise<Out>;

@@ -16,7 +16,6 @@ export interface EmbeddingsLike {
   embedQuery(text: string): Promise<number[]>;
 }
 
-/** Options of `CoalescedEmbeddings`. */
 export interface CoalescedEmbeddingsOptions
   extends
     RequestLimits,

@@ -5,7 +5,6 @@ import { checkOptions, withMethods, type Check } from "../shared/checks.ts";
 import { LearnedRateLimit } from "./learned-rate-limit.ts";
 import type { RateShares } from "./process-share.ts";
 
-/** Options of `createRateLimit`: known limits, and the store over which processes divide them. */
 export interface RateLimitOptions {
   /**
    * Known limits, one or several: upper bounds of what is learned.

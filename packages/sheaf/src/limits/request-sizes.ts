@@ -28,7 +28,7 @@ const firstPatience = 100;
 const longestPatience = 1000;
 /** Factor by which a limit that was found is exceeded to test it. */
 const widening = 1.25;
-/** Refused sizes that are kept; a smaller one takes the place of all that are larger. */
+/** Refused sizes kept; a smaller one replaces all larger ones. */
 const maxKept = 16;
 
 interface Refused {
@@ -36,20 +36,20 @@ interface Refused {
   readonly named: NamedLimit | undefined;
 }
 
-/** The limit in one dimension lies between these two. */
+/** The bounds between which the limit in one dimension lies. */
 interface Bounds {
   readonly passed: number;
   readonly refused: number;
-  /** As the service's words have it. */
+  /** The limit that the service's message names. */
   readonly named: number | undefined;
 }
 
 /**
  * The size of the requests that a service takes, learned from those that pass and those that it refuses. It may limit items,
- * tokens or bytes: a refused size is explained by each of them of which nothing as large has passed, and the first of those
- * is the limit, until a request passes that contradicts it. Between the largest that passed and the smallest that was
- * refused the limit is found by halving, with one request at a time that is larger than the others. Once it is found, one
- * now and then shows whether the service takes more than it did.
+ * tokens or bytes: each of them of which nothing as large has passed can explain a refusal, and the first of these counts as
+ * the limit until a request passes that contradicts it. Halving finds the limit between the largest size that passed and the
+ * smallest that was refused, with one larger request at a time. After that an occasional larger request shows whether the
+ * service takes more by now.
  */
 export class RequestSizes {
   #passed: RequestSize = { items: 0, tokens: 0, bytes: 0 };
@@ -59,7 +59,7 @@ export class RequestSizes {
   #passedSince = 0;
   #patience = firstPatience;
 
-  /** The most that the next request may hold: more than the last ones where it is to find out whether that passes. */
+  /** The most that the next request may hold: more than the last ones if it is to test a larger size. */
   get most(): RequestSize {
     return this.#isTryDue ? each((dimension) => this.#triedIn(dimension)) : this.#known;
   }
@@ -74,13 +74,13 @@ export class RequestSizes {
     return this.#refused.length > 0;
   }
 
-  /** Whether a request holds more than is known to pass, where something was refused. */
+  /** Whether a request is larger than what is known to pass; false while nothing was refused. */
   exceeds(size: RequestSize): boolean {
     const most = this.#known;
     return dimensions.some((dimension) => size[dimension] > most[dimension] * (1 + margin[dimension]));
   }
 
-  /** Takes a request that exceeds for the one that finds out, if it is time for one. Call `tried` when it has ended. */
+  /** Whether this request, which exceeds what is known to pass, is the test of that size. Call `tried` when it has ended. */
   tries(size: RequestSize): boolean {
     if (!this.#isTryDue) return false;
     const { most } = this;
@@ -92,7 +92,7 @@ export class RequestSizes {
     this.#isTrying = false;
   }
 
-  /** Whether its size may be the reason why a request was refused: nothing as large has passed. */
+  /** Whether its size may explain why a request was refused: nothing as large has passed. */
   mayBeTooLarge(size: RequestSize): boolean {
     return dimensions.some((dimension) => this.#explains(dimension, size));
   }
@@ -100,7 +100,7 @@ export class RequestSizes {
   passed(size: RequestSize): void {
     this.#passedSince++;
     const passed = this.#passed;
-    // Whatever was refused and is no larger was refused for another reason.
+    // Refused requests that are no larger were refused for another reason.
     const plausible = this.#refused.filter((kept) => !isWithin(kept.size, size));
     const isContradicted = plausible.length < this.#refused.length;
     if (isContradicted) this.#patience = firstPatience;
@@ -114,7 +114,7 @@ export class RequestSizes {
   refused(size: RequestSize, parts: RequestSize, named: NamedLimit | undefined): void {
     if (this.#isTrying && this.#isSettled) this.#patience = Math.min(longestPatience, 2 * this.#patience);
     this.#passedSince = 0;
-    // The words are about something else.
+    // The message is about something else.
     if (named !== undefined && this.mayBeTooLarge(size) && !this.#explains(named.dimension, size)) {
       named = undefined;
       this.#refused = this.#refused.map((kept) => ({ size: kept.size, named: undefined }));
@@ -132,7 +132,7 @@ export class RequestSizes {
     this.#find();
   }
 
-  /** Of which limits what was refused is the evidence. */
+  /** Finds the limits that the refusals prove. */
   #find(): void {
     const found: Partial<Record<Dimension, Bounds>> = {};
     this.#refused = this.#refused.filter(({ size, named }) => {
@@ -158,7 +158,7 @@ export class RequestSizes {
     return size[dimension] > this.#passed[dimension] / (1 + tolerance[dimension]);
   }
 
-  /** What passes, as far as is known or said. */
+  /** The size that is known, or was said, to pass. */
   get #known(): RequestSize {
     return each((dimension) => {
       const bounds = this.#bounds[dimension];
@@ -185,12 +185,12 @@ export class RequestSizes {
     return !this.#isSettled || this.#passedSince >= this.#patience;
   }
 
-  /** The most of a request that finds out. */
+  /** The most of a request that tests a size. */
   #triedIn(dimension: Dimension): number {
     const bounds = this.#bounds[dimension];
     if (bounds === undefined) return Infinity;
     const { passed, refused, named } = bounds;
-    // Far enough that a policy fills it, and that a count that is a little wrong proves nothing.
+    // Far enough for a policy to fill it, and for a slightly wrong count to prove nothing.
     if (this.#isSettled) return Math.ceil(widening * (named ?? refused));
     if (this.#isSettledIn(dimension)) return Math.max(passed, named ?? 0);
     return dimension === "items" ? Math.floor((passed + refused) / 2) : (passed + refused) / 2;

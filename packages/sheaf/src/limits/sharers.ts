@@ -6,7 +6,7 @@ export interface Ahead {
   readonly output: number;
 }
 
-/** A batch that waits for the limit, until that moment. */
+/** A batch that waits for the limit; it counts until `endsAtMs`. */
 interface Want {
   readonly items: number;
   readonly weight: number;
@@ -17,14 +17,14 @@ interface Want {
   readonly yields: boolean;
 }
 
-/** One who could go and does not, because its policy holds, keeps no other waiting for longer. */
+/** A batcher that may go but is held by its policy blocks the others for no longer than this. */
 const patienceMs = 1000;
 
 /** One of the batchers at a limit. */
 export class Sharer {
-  /** Is called when it may go earlier than it was told. */
+  /** Called when it may go earlier than it was told. */
   readonly wake: () => void;
-  /** Weight it has had, from a common start. */
+  /** Weight it has received, counted from a common start. */
   served = 0;
   want: Want | undefined;
 
@@ -36,7 +36,7 @@ export class Sharer {
 /** The batchers at one limit. They take turns in weight: the one that has had the least goes first. */
 export class Sharers {
   readonly #all = new Set<Sharer>();
-  /** Service that the one served last had had before: one that comes back starts there. */
+  /** What the last one served had received before; a batcher that returns starts from there. */
   #start = 0;
 
   get size(): number {
@@ -54,7 +54,7 @@ export class Sharers {
     this.wake();
   }
 
-  /** It may go at that moment, which may be past. */
+  /** Notes when it may go; the moment may have passed. */
   look(sharer: Sharer, nowMs: number, readyAtMs: number, want: Omit<Want, "endsAtMs">): void {
     sharer.want = readyAtMs > nowMs ? { ...want, endsAtMs: readyAtMs + patienceMs } : undefined;
   }
@@ -65,7 +65,7 @@ export class Sharers {
     sharer.served = this.#servedOf(sharer) + Math.max(1, weight);
   }
 
-  /** The amounts for which others wait that have had less, or that do not yield where this one does. */
+  /** What goes first: the amounts of others that have had less, or that do not yield while this one does. */
   ahead(sharer: Sharer, nowMs: number, yields: boolean): Ahead {
     const ahead = { runs: 0, items: 0, weight: 0, output: 0 };
     if (this.#all.size === 1) return ahead;

@@ -1,12 +1,12 @@
-/** Headers as fetch, openai's client, the AI SDK and axios have them. */
+/** Headers in the shapes of fetch, openai's client, the AI SDK and axios. */
 export type HeadersLike =
   { get(name: string): string | null } | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A service tells this of one of its limits; undefined where it says nothing. */
+/** What a service reports about one of its limits; undefined if it says nothing. */
 export interface ToldLimit {
   readonly limit: number | undefined;
   readonly remaining: number | undefined;
-  /** Milliseconds until it is whole again. */
+  /** Milliseconds until it is full again. */
   readonly resetMs: number | undefined;
 }
 
@@ -23,9 +23,9 @@ const prefixes = ["x-ratelimit-", "ratelimit-"];
 /**
  * Reads `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, with or without `x-`. OpenAI writes resets as `6m0s`
  * (developers.openai.com/api/docs/guides/rate-limits), Azure as seconds, with -1 where it has no figure
- * (learn.microsoft.com/answers/questions/5625878). Some of Azure's deployments tell the remaining amounts alone, that of
- * requests for ten seconds and not for a minute: without a limit it is left out. Cohere (docs.cohere.com/docs/rate-limits) and
- * Voyage (docs.voyageai.com/docs/rate-limits) document no header: there 429 alone tells. Anthropic has
+ * (learn.microsoft.com/answers/questions/5625878). Some Azure deployments report the remaining amounts only, and that of
+ * requests per ten seconds, not per minute: without a limit it is ignored. Cohere (docs.cohere.com/docs/rate-limits) and
+ * Voyage (docs.voyageai.com/docs/rate-limits) document no such header; only a 429 shows their limits. Anthropic has
  * `anthropic-ratelimit-{requests,input-tokens,output-tokens}-{limit,remaining,reset}`, with resets in RFC 3339; its `tokens` repeat
  * the tightest of the others (platform.claude.com/docs/en/api/rate-limits).
  */

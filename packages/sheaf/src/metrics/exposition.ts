@@ -14,7 +14,6 @@ export interface MetricFamily {
   readonly samples: readonly MetricSample[];
 }
 
-/** The content type of `exposition()`. */
 export const expositionContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Prometheus' text format, version 0.0.4. Families without samples are left out. */

@@ -32,7 +32,6 @@ export interface SpanLike {
 }
 
 export interface OpenTelemetryOptions {
-  /** `trace` of @opentelemetry/api. */
   readonly trace: TraceLike;
 }
 

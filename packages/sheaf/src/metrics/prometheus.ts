@@ -5,7 +5,6 @@ import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
 import type { BatcherStats, CostEstimate, LaneStats } from "../core/contract/stats.ts";
 
-/** The part of a batcher that the metrics read. */
 export type MeasuredBatcher = Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">;
 
 /** The part of a prom-client Registry that is used. */
@@ -15,13 +14,11 @@ export interface RegistryLike {
 
 export interface PrometheusMetrics {
   readonly contentType: string;
-  /** The text of a scrape. */
   text(): string;
   /** The same as data, to render beside metrics of your own. */
   families(): MetricFamily[];
   /** Adds the metrics to a prom-client registry (15 or newer), which reads them at every scrape. */
   register(registry: RegistryLike): void;
-  /** Ends the subscriptions. */
   close(): void;
 }
 
@@ -31,7 +28,7 @@ interface Measured {
   readonly size: Buckets;
   readonly queueWait: Buckets;
   readonly run: Buckets;
-  /** The most that each count of something that may be taken back has been: a counter never goes back. */
+  /** The highest value of each count that may decrease: a counter never does. */
   readonly most: Map<string, number>;
   readonly end: () => void;
 }
@@ -94,7 +91,7 @@ function risen({ most }: Measured, of: string, value: number): number {
 
 type Row = Omit<MetricFamily, "samples"> & { readonly samples: Read };
 
-/** A figure of `stats()`; without a sample while there is none. */
+/** A figure of `stats()`; no sample while it is absent. */
 const figure =
   (type: "counter" | "gauge") =>
   (name: string, help: string, of: (stats: BatcherStats) => number | null | undefined): Row => ({
@@ -109,7 +106,7 @@ const figure =
 const counter = figure("counter");
 const gauge = figure("gauge");
 
-/** Counts of `stats()`, each with its kind in a label. */
+/** Counts of `stats()`, labelled by kind. */
 const counts = (
   name: string,
   help: string,
@@ -123,7 +120,7 @@ const counts = (
     Object.entries(of(stats)).map(([kind, value]) => ({ labels: { ...labels, [label]: kind }, value })),
 });
 
-/** Figures of live calls and of bulk ones, each with its kind in a label; without a sample until both have come. */
+/** Figures of live and of bulk calls, labelled by kind; no samples until both have occurred. */
 const ofLanes = (
   type: "counter" | "gauge" | "summary",
   name: string,
@@ -150,7 +147,7 @@ const histogram = (name: string, help: string, of: (measured: Measured) => Bucke
   samples: (measured) => of(measured).samples(measured.labels),
 });
 
-/** A figure of each limit of `stats().rateLimit`; without a sample where no limit is known. */
+/** A figure of each limit of `stats().rateLimit`; no sample while the limit is unknown. */
 const ofLimits = (
   type: "counter" | "gauge",
   name: string,

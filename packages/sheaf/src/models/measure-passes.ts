@@ -2,7 +2,6 @@ import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import { checkCount, checkSpan } from "../shared/checks.ts";
 import type { PassCost } from "./pass-cost.ts";
 
-/** The passes that are measured. */
 export interface MeasurePassesOptions {
   /** Longest length that the model takes; integer >= 1. */
   readonly maxLength: number;

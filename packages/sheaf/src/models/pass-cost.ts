@@ -1,4 +1,4 @@
-/** How long a pass takes, in milliseconds, by its items and the length to which each is filled up. */
+/** How long a pass takes, in milliseconds, by its number of items and the length to which each is padded. */
 export interface PassCosts {
   of(size: number, length: number): number;
 }
@@ -35,7 +35,7 @@ export class PassCost implements PassCosts {
   readonly #weights: Float64Array = new Float64Array(paddedLevels * lengthLevels);
   #passes = 0;
 
-  /** Expected milliseconds of a pass of `size` items (integer >= 1) that are filled up to `length` (> 0). */
+  /** Expected milliseconds of a pass of `size` items (integer >= 1) that are padded to `length` (> 0). */
   of(size: number, length: number): number {
     const x = placeOf(size * length, 1, paddedLevels);
     const y = placeOf(length, 0.5, lengthLevels);
@@ -48,7 +48,7 @@ export class PassCost implements PassCosts {
     return guessMs(size, length) * Math.exp(above + below * (under - above));
   }
 
-  /** A pass of `size` items, filled up to `length`, took `ms`. Times that are not > 0 are ignored. */
+  /** A pass of `size` items, padded to `length`, took `ms`. Times that are not > 0 are ignored. */
   learn(size: number, length: number, ms: number): void {
     if (!(size >= 1) || !(length > 0) || !(ms > 0) || ms === Infinity) return;
     const seen = Math.log(ms / guessMs(size, length));

@@ -1,7 +1,6 @@
 import { check, checkPositive } from "../shared/checks.ts";
 import type { PassCosts } from "./pass-cost.ts";
 
-/** The limits of one pass. */
 export interface PassLimits {
   /**
    * Most positions of a pass: its items times the longest length. A longer item has a pass of its own. Number > 0.

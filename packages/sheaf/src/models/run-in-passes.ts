@@ -3,7 +3,6 @@ import { systemClock, type Clock } from "../core/runtime/runtime.ts";
 import type { PassCost } from "./pass-cost.ts";
 import { planPasses, type PassLimits } from "./plan-passes.ts";
 
-/** How a batch is run in passes. */
 export interface PassOptions<In, Out> extends PassLimits {
   /** The length of each item, such as its tokens; each > 0. */
   readonly lengths: readonly number[];

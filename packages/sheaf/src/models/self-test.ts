@@ -15,7 +15,7 @@ export interface SelfTest {
   readonly differenceRate: number;
 }
 
-/** Rounding: float32 alone against in a batch stays below a thousandth of it. */
+/** Rounding: float32 results alone and in a batch differ by less. */
 export const largestSteadyRate: number = 1e-3;
 /** Above it, a result in a batch is another result. */
 const largestSlightRate = 0.02;
@@ -55,7 +55,7 @@ export async function selfTest(
   if (maxBatchSize === 1) return verdictOf(new Map(), unsteady);
 
   const mixes = mixesOf(items.length).map((mix) => mix.slice(0, maxBatchSize));
-  /** By output, how far it differed in each mix where it did. */
+  /** By output: how far it differed, for each mix in which it did. */
   const found = new Map<string, number[]>();
   const compared = (mix: readonly number[], together: readonly unknown[]): void => {
     const pairs = mix.map((item, position) => [alone[item], together[position]] as const);
@@ -81,7 +81,7 @@ export async function selfTest(
     [...found].filter(([, rates]) => rates.length > 1).map(([output, rates]) => [output, Math.max(...rates)]),
   );
   if (repeated.size > 0) {
-    // Before a model is blamed for its batches: twice alone may have been alike by chance.
+    // Before blaming batches: two runs alone may have agreed by chance.
     const again = pairsOf(alone, await runAlone(run, items));
     const firstAgain = pairsOf(first, await runMix(run, items, mixes[0]!));
     for (const [output, rate] of changes(compareResults([...again, ...firstAgain]))) unsteady.set(output, rate);

@@ -4,7 +4,6 @@ import type { BatchRecord } from "../policies/policy.ts";
 
 /** The message on the channel `sheaf:batch`, once a batch. */
 export interface BatchMessage {
-  /** Name of the batcher. */
   readonly name: string;
   readonly record: BatchRecord;
 }

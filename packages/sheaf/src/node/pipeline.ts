@@ -14,7 +14,6 @@ export type StageFunction<In, Out> = (
 /** A stage: a function, or an executor's `run`. */
 type RunStage = (items: unknown[], handle: BaseRunHandle) => ArrayLike<unknown> | PromiseLike<ArrayLike<unknown>>;
 
-/** Options of `pipeline`. */
 export interface PipelineOptions<In, Prepared, Raw, Out> {
   /**
    * Runs first, here: one batch at a time. One result for each item; an Error leaves that item out.

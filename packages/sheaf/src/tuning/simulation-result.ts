@@ -23,7 +23,6 @@ export interface SimulatedEnds {
   readonly gaveUp: number;
 }
 
-/** Figures of some of the calls. */
 export interface SimulatedFigures {
   readonly items: SimulatedEnds;
   readonly latencyMs: SimulatedLatency;

@@ -20,7 +20,6 @@ import type { InputRow } from "../shared/postgres/write.ts";
 import { DatabaseAway, patientClient } from "./patient-client.ts";
 import { batchLogTableSql, defaultTable, hourlyReportSql, type HourOfService } from "./sql.ts";
 
-/** Options of `batchLog`. */
 export interface BatchLogOptions extends Pick<TableName, "schema"> {
   /**
    * The log's table.
@@ -39,7 +38,6 @@ export interface BatchLogOptions extends Pick<TableName, "schema"> {
   readonly flushIntervalMs?: number | undefined;
 }
 
-/** Of one watched batcher. */
 export interface WatchOptions {
   /**
    * The name of the service in the log.
@@ -54,7 +52,6 @@ export interface WatchOptions {
 }
 
 export interface BatchLogStats {
-  /** Records that wait or are being written. */
   readonly buffered: number;
   readonly written: number;
   /** Records lost because the buffer was full, or because the log was closed before they could be written. */

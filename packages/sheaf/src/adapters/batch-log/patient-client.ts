@@ -1,7 +1,6 @@
 import type { Connection, QueryClient } from "../shared/postgres/client.ts";
 import { isRowError } from "../shared/postgres/row-error.ts";
 
-/** The report of a patient client about its statements. */
 export interface PatientEvents {
   failed(error: unknown, retryAfterMs: number): void;
   succeeded(): void;

@@ -1,6 +1,5 @@
 import { qualified, quoted, type TableName } from "../shared/postgres/identifier.ts";
 
-/** The default table of the log. */
 export const defaultTable = "batch_metrics";
 
 /**

@@ -6,7 +6,7 @@ import type { BatchResults } from "../../core/contract/executor.ts";
 import { describe } from "../../shared/describe.ts";
 import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";
 
-/** A key that waits or runs, and the cache hits of its frame, which resolve when it does. */
+/** A key that waits or runs, and the cache hits that resolve together with it. */
 interface Entry<K> {
   readonly key: K;
   hits: (() => void)[] | undefined;
@@ -35,7 +35,7 @@ export class DataLoader<K, V, C = K> {
   readonly #givesUp: boolean;
   readonly #maxBatchSize: number;
   #latest: Entry<K> | undefined = undefined;
-  /** Cache hits of a turn in which no key has to be loaded so far; the first one that has takes them over. */
+  /** Cache hits of a turn in which no key has had to be loaded; the first such key takes them over. */
   #idleHits: (() => void)[] | undefined = undefined;
   /** Only with `batchScheduleFn`: the keys and cache hits that its next callback sends. */
   #frame: Frame<K, V> | undefined = undefined;
@@ -119,19 +119,17 @@ export class DataLoader<K, V, C = K> {
     return this;
   }
 
-  /** Forgets one key. */
   clear(key: K): this {
     this.#cacheMap?.delete(this.#cacheKeyOf(key));
     return this;
   }
 
-  /** Forgets every key. */
   clearAll(): this {
     this.#cacheMap?.clear();
     return this;
   }
 
-  /** Of the batches, as of every batcher; cache hits are not in it. */
+  /** Statistics of the batches, as of every batcher; cache hits do not count. */
   stats(): BatcherStats {
     return this.#batcher.stats();
   }
@@ -190,7 +188,7 @@ export class DataLoader<K, V, C = K> {
     try {
       this.#batchScheduleFn!(() => this.#send(frame));
     } catch (error) {
-      // Its callback never comes: the waiting keys go with that of the next load, which asks for one again.
+      // Its callback never comes: the waiting keys go with the next load, which schedules again.
       frame.isScheduled = false;
       throw error;
     }
@@ -217,7 +215,7 @@ export class DataLoader<K, V, C = K> {
       entry.dispatched = true;
       keys.push(entry.key);
     }
-    // Asked for only where it can abort: a signal is made on demand.
+    // Read only if the run can be given up: the signal is created on demand.
     if (this.#givesUp) context.signal.addEventListener("abort", () => this.#forget(keys), { once: true });
     try {
       const values = await this.#batchLoadFn(keys);

@@ -19,7 +19,6 @@ import { connectionErrorOf, HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
 
-/** The options of a client beside a batcher's. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
   | "maxBatchSize"

@@ -16,7 +16,6 @@ import { fastifyPlugin, type FastifyLike } from "./fastify.ts";
 import { type ItemError, itemErrorOf, safely } from "./item-error.ts";
 import { respondWeb } from "./web.ts";
 
-/** The options of an endpoint beside a batcher's. */
 export interface EndpointOptions<In> {
   /**
    * Most bytes of a request; a larger one is answered with 413.
@@ -45,10 +44,9 @@ export interface EndpointOptions<In> {
   readonly errorOf?: ((error: unknown) => ItemError) | undefined;
 }
 
-/** Options of `batchEndpoint`: those of an endpoint and of its batcher. */
 export interface BatchEndpointOptions<In, Out> extends EndpointOptions<In>, BatcherOptions<In, Out> {}
 
-/** Options of `itemEndpoint`: those of an endpoint, and those of a batcher that a function of one item has a use for. */
+/** Options of `itemEndpoint`: those of an endpoint, and the batcher options that make sense for a function of one item. */
 export interface ItemEndpointOptions<In>
   extends
     EndpointOptions<In>,
@@ -63,7 +61,6 @@ export interface ItemEndpointOptions<In>
   readonly concurrency?: number | undefined;
 }
 
-/** Answers batches over HTTP. */
 export interface Endpoint<In, Out> {
   /** For servers of web requests: Hono, Next, Bun, Deno. Can be destructured. */
   readonly fetch: (request: Request) => Promise<Response>;

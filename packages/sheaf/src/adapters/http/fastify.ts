@@ -1,7 +1,6 @@
 import type { Responder } from "./responder.ts";
 import type { ChunkSource } from "../shared/bounded-text.ts";
 
-/** The part of a Fastify request that is used. */
 export interface FastifyRequestLike {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -10,7 +9,6 @@ export interface FastifyRequestLike {
   readonly raw: AsyncIterable<Uint8Array>;
 }
 
-/** The part of a Fastify reply that is used. */
 export interface FastifyReplyLike {
   readonly raw: { readonly writableFinished: boolean; once(event: "close", listener: () => void): unknown };
   code(status: number): unknown;
@@ -34,7 +32,7 @@ export interface FastifyLike {
   }): unknown;
 }
 
-/** A route in a scope of its own; the body is read here, so that every framework answers a wrong one alike. */
+/** A route in its own scope. The body is read here, so that every framework answers an invalid one alike. */
 export function fastifyPlugin(
   responder: Responder,
   close: () => Promise<void>,

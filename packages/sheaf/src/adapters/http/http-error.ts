@@ -7,7 +7,7 @@ import { isLostConnection } from "../api-client/api-error.ts";
 export class HttpError extends Error {
   override readonly name = "HttpError";
   readonly status: number;
-  /** A word for programs: of a `BatcherError` of the endpoint its code, else the endpoint's own. */
+  /** For programs: the code of the endpoint's `BatcherError`, or the endpoint's own. */
   readonly code: string;
   readonly retryAfterMs: number | undefined;
 
@@ -40,11 +40,11 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The error for the callers of a request: with code and address where the connection is to blame, else as it was thrown. */
+/** The error for the callers of a request: a lost connection gets code and address; any other error stays as it is. */
 export const connectionErrorOf = (target: string, error: unknown): unknown =>
   isLostConnection(error) ? new ConnectionError(target, error) : error;
 
-/** The first code on the way to the cause, with the message that stands beside it. */
+/** The first code in the chain of causes, with its message. */
 function rootOf(error: unknown): { readonly code: string; readonly reason: string } {
   let message = "the connection was lost";
   let depth = 0;

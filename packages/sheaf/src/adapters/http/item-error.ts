@@ -2,13 +2,12 @@ import { BatcherError, type ErrorCode } from "../../index.ts";
 import { longestPauseMs } from "../api-client/api-error.ts";
 import type { WireError } from "./wire.ts";
 
-/** An item's error as an endpoint answers it. */
 export interface ItemError extends WireError {
   /** HTTP status, 400 … 599. */
   readonly status: number;
 }
 
-/** A message of an item travels up to here: a thousand of them are one reply. */
+/** Longest message of an item: a reply may hold a thousand. */
 const longestMessage = 1000;
 
 /** The HTTP status of every error of a batcher. A new code without a status does not compile. */
@@ -37,7 +36,7 @@ export function itemErrorOf(error: unknown): ItemError {
   const { status, statusCode, code, message, retryAfterMs } = (error ?? {}) as Record<string, unknown>;
   const given = [status, statusCode].find(isErrorStatus);
   const isBatchers = error instanceof BatcherError;
-  // A full queue knows how long its items will take: the figures of `stats()` cost more than a refusal.
+  // A full queue already knows how long it takes to drain; `stats()` would cost more than the refusal.
   const drainMs = isBatchers ? error.details["drainMs"] : undefined;
   const askedMs = typeof retryAfterMs === "number" ? Math.min(longestPauseMs, retryAfterMs) : 0;
   const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : askedMs;
@@ -49,14 +48,14 @@ export function itemErrorOf(error: unknown): ItemError {
   };
 }
 
-/** The result of a user's `errorOf`, or a plain 500 where it threw or gave no error status; other items keep theirs. */
+/** The result of the user's `errorOf`, or a plain 500 if it threw or gave no error status. Other items are not affected. */
 export function safely(errorOf: (error: unknown) => ItemError): (error: unknown) => ItemError {
   return (error) => {
     try {
       const answer = errorOf(error);
       if (isErrorStatus(answer.status)) return answer;
     } catch {
-      // Its own fault, which is not the client's to read.
+      // A fault of `errorOf`, of which the client learns nothing.
     }
     return { status: 500, code: "ITEM_FAILED", message: "The item failed." };
   };

@@ -2,7 +2,7 @@ import { describe } from "../../shared/describe.ts";
 import { retryAfterMsOf } from "../api-client/api-error.ts";
 import { HttpError } from "./http-error.ts";
 
-/** A message of an endpoint is shown up to here. */
+/** Longest message that is shown. */
 const longestMessage = 1000;
 
 /**
@@ -76,7 +76,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** The fields that are texts, cut to a length that a log can take. */
+/** The text fields, cut to a length fit for a log. */
 function wordsOf<Name extends string>(value: unknown, names: readonly Name[]): Partial<Record<Name, string>> {
   const words: Partial<Record<Name, string>> = {};
   for (const name of names) {

@@ -23,7 +23,6 @@ const titles: Readonly<Record<number, string>> = {
   503: "Service Unavailable",
 };
 
-/** A reply, for any HTTP server. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -4,7 +4,6 @@ import { boundedText, TooLarge, type ChunkSource } from "../shared/bounded-text.
 import { RequestError } from "./request-error.ts";
 import { isPriority } from "./wire.ts";
 
-/** A request as any HTTP server has it. */
 export interface RawRequest {
   readonly method: string;
   readonly contentType: string | null;
@@ -55,7 +54,7 @@ export async function readRequest(
   return checked(value, maxItems);
 }
 
-/** A body may never end, and its stream may not notice that the client has left. */
+/** A body may never end, and its stream may miss that the client has left. */
 function unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

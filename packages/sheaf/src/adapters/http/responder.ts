@@ -16,7 +16,7 @@ export interface ResponderSettings<In> {
 /** From a request to its reply; undefined when the client has left. Never rejects. */
 export type Responder = (request: RawRequest) => Promise<Reply | undefined>;
 
-/** The status for which a request may be repeated later, if that is how every item of it ended. */
+/** If every item ends with the same one of these, the request may be repeated later. */
 const statusesOfLater = new Set([429, 503]);
 
 export function responder<In, Out>(batcher: Batcher<In, Out>, settings: ResponderSettings<In>): Responder {
@@ -31,12 +31,12 @@ export function responder<In, Out>(batcher: Batcher<In, Out>, settings: Responde
   };
 }
 
-/** The wait after a refusal that names none; one of a full queue does as soon as its drain is known. */
+/** The wait after a refusal that names none; a full queue names one once it knows how fast it drains. */
 const unknownWaitMs = 1000;
 
 type ItemResult = { readonly json: string } | { readonly error: ItemError };
 
-/** Every item on its own: with its own deadline and priority, its own room in the queue and its own outcome. */
+/** Each item has its own deadline, priority, place in the queue and outcome. */
 function settleAll<In, Out>(
   batcher: Batcher<In, Out>,
   { items, timeoutsMs, priorities }: BatchRequest,
@@ -58,7 +58,7 @@ function settleAll<In, Out>(
       const value = await batcher(item, { signal, priority, timeoutMs: limitMs === Infinity ? undefined : limitMs });
       return { json: JSON.stringify(value) ?? "null" };
     } catch (error) {
-      // Messages of the batcher hold no secret of the function; the user decides about all others.
+      // The batcher's messages reveal nothing about the function; the user decides about all others.
       return { error: error instanceof BatcherError ? itemErrorOf(error) : errorOf(error) };
     }
   };
@@ -90,7 +90,7 @@ function replyTo(results: readonly ItemResult[]): Reply {
   };
 }
 
-/** The request is refused whole where every item of it may come again later, for one reason; with the longest wait. */
+/** If every item may be retried later for the same reason, the request is refused as a whole, with the longest wait. */
 function refusalOf(results: readonly ItemResult[]): ItemError | undefined {
   let refusal: ItemError | undefined;
   for (const result of results) {

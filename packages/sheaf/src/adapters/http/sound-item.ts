@@ -3,7 +3,7 @@ const deepest = 500;
 
 /** The fault of an item of any type, or undefined: JSON can be nested too deep, and hold `1e999`. */
 export function complaintOn(item: unknown): string | undefined {
-  // One level of nesting after the other: a recursion would overflow the stack itself.
+  // Level by level: recursion would itself overflow the stack.
   let level: readonly unknown[] = [item];
   for (let depth = 0; level.length > 0; depth++) {
     const inside: unknown[] = [];

@@ -13,7 +13,7 @@ import type { Priority } from "../../index.ts";
 export interface WireError {
   readonly code: string;
   readonly message: string;
-  /** The sender is to leave the service alone that long. */
+  /** How long the sender must pause. */
   readonly retry_after_ms?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface WireItem {
 
 export const isPriority = (value: unknown): value is Priority => priorities.includes(value as Priority);
 
-/** The body of a request; the lists that hold nothing but null are left out. */
+/** The body of a request, without lists of nothing but null. */
 export function requestBody(items: readonly WireItem[]): string {
   const lists = [`"items":[${items.map(({ json }) => json).join(",")}]`];
   if (items.some(({ timeoutMs }) => timeoutMs !== undefined)) {
@@ -40,6 +40,6 @@ export function requestBody(items: readonly WireItem[]): string {
   return `{${lists.join(",")}}`;
 }
 
-/** The most bytes that a request adds to the JSON of its items: the three names, and for each item its place in them. */
+/** The most bytes that a request adds to the JSON of its items: the three names, and each item's entries in them. */
 export const bytesAroundItems = 64;
 export const bytesAroundItem = 40;

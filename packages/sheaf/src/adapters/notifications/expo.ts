@@ -7,7 +7,6 @@ export interface PushMessageLike {
   readonly to: string | readonly string[];
 }
 
-/** Expo's reply for one message. */
 export type PushTicketLike =
   | { readonly status: "ok"; readonly id: string }
   | {
@@ -17,7 +16,6 @@ export type PushTicketLike =
         { readonly error?: string | undefined; readonly expoPushToken?: string | undefined } | undefined;
     };
 
-/** The part of expo-server-sdk's client that is used. */
 export interface ExpoClient<Message extends PushMessageLike> {
   sendPushNotificationsAsync(messages: Message[]): Promise<PushTicketLike[]>;
 }
@@ -33,7 +31,6 @@ export class PushError extends Error {
   override readonly name = "PushError";
   /** Expo's code: `DeviceNotRegistered`, `MessageTooBig`, `MessageRateExceeded` …; `PUSH_FAILED` where it gave none. */
   readonly code: string;
-  /** The token the message was for. */
   readonly to: string;
 
   constructor(code: string, message: string, to: string) {

@@ -13,7 +13,6 @@ export interface EmbeddingsRequest {
   readonly [parameter: string]: unknown;
 }
 
-/** The part of the reply that is used. */
 export interface EmbeddingsReply {
   readonly data: readonly { readonly index: number; readonly embedding: unknown }[];
   readonly usage?: { readonly prompt_tokens?: number; readonly total_tokens?: number } | undefined;
@@ -61,7 +60,7 @@ interface ReplyPromise {
   withResponse?(): PromiseLike<{ readonly data: unknown; readonly response: { readonly headers: Headers } }>;
 }
 
-/** A reply with its headers, where the client can tell them. */
+/** A reply, and its headers if the client exposes them. */
 export async function withHeaders(
   sent: PromiseLike<unknown>,
 ): Promise<{ readonly reply: EmbeddingsReply | undefined; readonly headers: Headers | undefined }> {
@@ -96,7 +95,7 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
     embeddings: {
       create: (body: EmbeddingsRequest, options?: RequestOptions) => {
         const signal = options?.signal ?? null;
-        // A redirect that is followed takes keys to another address.
+        // Following a redirect would take keys to another address.
         const init = { method: "POST", headers: sent, body: JSON.stringify(body), signal, redirect: "manual" } as const;
         const replied = fetch(url, init).then(async (response) => {
           const text = await replyText(response, mostReplyBytes(body)).catch((error: unknown) => {
@@ -107,7 +106,7 @@ export function openaiFetch(options: FetchOptions): OpenAILike {
           return { data: jsonIn(text, url), response };
         });
         const reply = replied.then(({ data }) => data);
-        // One who awaits the response instead gets its error there.
+        // A caller who awaits the response instead gets the error there.
         reply.catch(() => undefined);
         return Object.assign(reply, { withResponse: () => replied });
       },
@@ -128,7 +127,7 @@ function jsonIn(text: string, url: string): unknown {
   }
 }
 
-/** Throws the error that some gateways put into a reply of status 200, as what it says it is. */
+/** Some gateways report an error in a reply of status 200: throws it with the status that it names. */
 export function throwErrorIn(reply: unknown, headers: unknown): void {
   const { data, error } = (reply ?? {}) as { readonly data?: unknown; readonly error?: unknown };
   if (data !== undefined || error === undefined || error === null) return;
@@ -139,7 +138,7 @@ export function throwErrorIn(reply: unknown, headers: unknown): void {
   throw Object.defineProperty(Object.assign(new Error(words), { status, code, param, type }), "headers", { value: headers }); // prettier-ignore
 }
 
-/** Of an error inside a reply; 502 where it names none. */
+/** The status that an error in a reply names, else 502. */
 export function statusIn({ code, status }: { readonly code?: unknown; readonly status?: unknown }): number {
   const named = [status, code].map(Number).find((number) => Number.isInteger(number) && number >= 400 && number <= 599);
   return named ?? 502;

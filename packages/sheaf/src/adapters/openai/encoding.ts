@@ -12,7 +12,7 @@ type Body = Readonly<Record<string, unknown>>;
 export class EncodingFallback {
   #refused = 0;
 
-  /** `isOther`: not in the format that the body asks for. */
+  /** `isOther`: the reply is not in the format that the body asks for. */
   async ask<Answer extends { readonly reply: EmbeddingsReply | undefined }>(
     body: Body,
     ask: (body: Body) => Promise<Answer>,
@@ -48,7 +48,7 @@ function isAboutEncoding(error: unknown): boolean {
   );
 }
 
-/** Numbers as float32 in base64, as an API sends them. */
+/** Numbers as base64 of float32, as APIs send them. */
 export function base64Of(embedding: unknown): unknown {
   if (!Array.isArray(embedding)) return embedding;
   const bytes = new Uint8Array(Float32Array.from(embedding as number[]).buffer);

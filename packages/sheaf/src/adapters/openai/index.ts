@@ -20,7 +20,6 @@ export { estimateTokens } from "../api-client/tokens/tokens.ts";
 /** OpenAI's API takes no more inputs in one request. */
 const maxInputs = 2048;
 
-/** Options of `openaiEmbeddings`. */
 export interface OpenAIEmbeddingsOptions
   extends
     RequestLimits,
@@ -92,7 +91,6 @@ export interface OpenAIEmbeddingsOptions
   readonly name?: string | undefined;
 }
 
-/** The API's counts so far. */
 export interface EmbeddingsUsage {
   readonly requests: number;
   readonly promptTokens: number;

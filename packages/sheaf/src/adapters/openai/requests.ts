@@ -38,14 +38,13 @@ export type SendEmbeddings = (
   body: Readonly<Record<string, unknown>> & { readonly input: readonly unknown[] },
   options: {
     readonly signal: AbortSignal;
-    /** Those that share the request, in the order of their inputs. */
+    /** The calls that share the request, in the order of their inputs. */
     readonly calls: readonly EmbeddingCall[];
     /** Call it with the reply's headers, from which the limit is learned. */
     readonly onHeaders: (headers: HeadersLike) => void;
   },
 ) => PromiseLike<unknown>;
 
-/** Options of `embeddingRequests`. */
 export interface EmbeddingRequestsOptions
   extends
     RequestLimits,

@@ -42,7 +42,7 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   );
 }
 
-/** No embedding has a larger number; half of the words of a float64 read as float32 are noise, and many are larger. */
+/** No embedding has a larger number. Of a float64 read as two float32, one is noise and often larger. */
 const largest = 1e9;
 /** Fewer numbers prove nothing. */
 const fewestNumbers = 8;

@@ -9,7 +9,6 @@ import { lookupStatement, ordinal, placeOf, type Returning } from "../shared/pos
 import { Catalog } from "../shared/postgres/table.ts";
 import { runStatement, sourceOf } from "../shared/postgres/write.ts";
 
-/** Options of `lookupBatcher`. */
 export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptions<Key, Row> {
   /** A column, whose value is the item; or several, and the item is an object of their values. Required. */
   readonly key: string | readonly string[];
@@ -27,7 +26,6 @@ export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptio
 
 const lookupNames = ["table", "schema", "key", "columns", "rows"] as const;
 
-/** The result of `lookupBatcher` for a key. */
 export type Found<Row, Rows> = Rows extends "all" ? Row[] : Row | undefined;
 
 /**

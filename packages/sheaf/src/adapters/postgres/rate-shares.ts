@@ -3,7 +3,6 @@ import { checkOptions, checkText, type Check } from "../../shared/checks.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";
 import { qualified, type TableName } from "../shared/postgres/identifier.ts";
 
-/** Options of `rateShares`. */
 export interface RateSharesOptions extends Pick<TableName, "schema"> {
   /** A name for the limit, the same in every process: one for each key and model. Required. */
   readonly limit: string;
@@ -16,7 +15,6 @@ export interface RateSharesOptions extends Pick<TableName, "schema"> {
 
 /** The store of a limit that processes share, over PostgreSQL. */
 export interface PostgresRateShares extends RateShares {
-  /** Runs `rateSharesTableSql`. */
   createTable(): Promise<void>;
 }
 
@@ -82,7 +80,7 @@ SELECT live, bulk FROM ${name} WHERE limit_name = $1 AND member <> $2 AND expire
     leave: (member) => connection.run(leaveSql, [limit, member]),
     createTable: async () => {
       const create = (): Promise<unknown> => connection.run(rateSharesTableSql({ table, schema }), []);
-      // Of two processes that create it at once one fails, and finds it then.
+      // If two processes create it at once, one fails, and finds it when it tries again.
       await create().catch(create);
     },
   };

@@ -1,9 +1,7 @@
-/** More came than was allowed. */
 export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
-/** The body is not UTF-8. */
 export class NotUtf8 extends Error {
   override readonly name = "NotUtf8";
 }
@@ -13,7 +11,6 @@ export interface ChunkSource {
   next(): Promise<{ readonly done?: boolean | undefined; readonly value?: Uint8Array | undefined }>;
 }
 
-/** The chunks of a web stream. */
 export function webSource(stream: ReadableStream<Uint8Array> | null): ChunkSource {
   const reader = stream?.getReader();
   return { next: () => reader?.read() ?? Promise.resolve({ done: true }) };

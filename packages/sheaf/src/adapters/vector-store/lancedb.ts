@@ -40,7 +40,6 @@ interface LanceQuery {
   toArray(): Promise<Record<string, unknown>[]>;
 }
 
-/** Options of `lanceDbStore`. */
 export interface LanceDbOptions extends VectorStoreOptions {
   /**
    * Column of the id.
@@ -74,7 +73,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
     reading.catch(() => (reading = undefined));
     return reading;
   };
-  /** Writes of this process that the handle has seen. */
+  /** How many writes of this process the handle has seen. */
   let seen = 0;
   const toNewest = async (): Promise<void> => {
     const { count } = writes;
@@ -156,7 +155,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
 
 /** What all stores of this process share. */
 interface Writes {
-  /** The last write of each table that is under way; two tables of one name in two databases only wait for each other. */
+  /** The current write of each table; tables of one name in two databases merely wait for each other. */
   readonly underWay: Map<string, Promise<unknown>>;
   count: number;
 }

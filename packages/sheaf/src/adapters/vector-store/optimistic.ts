@@ -2,7 +2,6 @@ import { checkFunction, checkOptions } from "../../shared/checks.ts";
 import type { CallOptions } from "../../core/contract/options.ts";
 import type { Metric, VectorMatch, VectorPoint, VectorQuery, VectorStore } from "./store.ts";
 
-/** Options of `optimistic`. */
 export interface OptimisticOptions<Filter> {
   /**
    * Whether a waiting point passes a filter; queries with a filter need it.
@@ -18,7 +17,7 @@ export interface OptimisticStore<Filter> {
   /** Visible to `query` and `get` at once; taken back if the write fails. Resolves when it is stored. */
   upsert(point: VectorPoint, options?: CallOptions): Promise<void>;
   query(query: VectorQuery<Filter>, options?: CallOptions): Promise<VectorMatch[]>;
-  /** The point of an id while it waits; undefined when nothing of it does. */
+  /** The point with this id while it waits, else undefined. */
   get(id: string | number): VectorPoint | undefined;
   /** Waiting points; never more than the store's `maxQueueSize` and those in flight. */
   readonly pending: number;
@@ -39,7 +38,7 @@ export function optimistic<Filter>(
       const key = String(point.id);
       pending.set(key, point);
       const settle = (): void => {
-        // Not where a newer write of the id has taken its place.
+        // Unless a newer write of the id has replaced it.
         if (pending.get(key) === point) pending.delete(key);
       };
       const stored = store.upsert(point, callOptions);
@@ -51,7 +50,7 @@ export function optimistic<Filter>(
       if (filter !== undefined && options.matches === undefined) {
         throw new TypeError("a query with a filter needs matches(point, filter), to tell which waiting points pass it");
       }
-      // Of this moment: a point stored while the query runs may or may not be in its result.
+      // A snapshot: a point stored while the query runs may or may not be in its result.
       const over = [...pending.values()];
       const hidden = new Set(over.map(({ id }) => String(id)));
       const found = await store.query({ ...query, limit: Math.min(10_000, limit + over.length) }, callOptions);

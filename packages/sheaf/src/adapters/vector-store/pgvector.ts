@@ -21,7 +21,6 @@ import {
   type VectorStoreOptions,
 } from "./store.ts";
 
-/** Options of `pgvectorStore`. */
 export interface PgvectorOptions extends TableName, VectorStoreOptions {
   /**
    * Column of the id, with a primary key or unique index.

@@ -28,14 +28,12 @@ export interface QdrantClientLike {
   ): Promise<readonly { readonly points: readonly unknown[] }[]>;
 }
 
-/** A point as Qdrant takes it. */
 export interface QdrantPoint {
   id: string | number;
   vector: number[];
   payload: Record<string, unknown>;
 }
 
-/** Options of `qdrantStore`. */
 export interface QdrantOptions extends VectorStoreOptions {
   /** Name of the collection. Required. */
   readonly collection: string;

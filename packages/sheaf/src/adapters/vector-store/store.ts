@@ -99,7 +99,6 @@ export interface StoreBatcherOptions extends Omit<
   readonly onBatchError?: "fail" | "bisect" | undefined;
 }
 
-/** Options of every store. */
 export interface VectorStoreOptions {
   /**
    * Measure of how near two vectors are.
@@ -123,7 +122,7 @@ export interface VectorStoreOptions {
 // Of two writes of one id the later one must win, whatever the load.
 export const upsertDefaults = { maxBatchSize: 200, overloadOrder: "arrival" } as const;
 
-/** The options as a batcher of any items takes them. */
+/** The options for a batcher of any items. */
 export function given<In, Out>(
   options: StoreBatcherOptions = {},
 ): Pick<BatcherOptions<In, Out>, keyof StoreBatcherOptions> {
@@ -138,7 +137,7 @@ const storeChecks: Record<keyof VectorStoreOptions, Check> = {
   queries: checkBatcher,
 };
 
-/** `own`: the further options of one store, names and columns. @throws {TypeError | RangeError} */
+/** `own`: further options of the store, all of them names. @throws {TypeError | RangeError} */
 export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly string[]): void {
   checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
 }

@@ -16,9 +16,7 @@ export type WorkerColumn =
 
 export type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
 
-/** A worker command's declaration of itself once it is ready. */
 export interface WorkerDeclaration {
-  /** The model's name, where the worker gives one. */
   readonly name: string | undefined;
   /** One column without a name, or columns with names. */
   readonly inputs: readonly WorkerColumn[];

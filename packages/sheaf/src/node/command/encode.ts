@@ -6,15 +6,12 @@ import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColum
 /** Columns begin at multiples of this many bytes of the payload. */
 const alignment = 64;
 
-/** The description of one column in a `run` message. */
 export interface ColumnHead {
   readonly name?: string | undefined;
   readonly kind: WorkerColumn["kind"];
   readonly at: number;
   readonly bytes: number;
-  /** Of a text or JSON column. */
   readonly count?: number | undefined;
-  /** Of a tensor. */
   readonly dtype?: string | undefined;
   readonly shape?: readonly number[] | undefined;
 }

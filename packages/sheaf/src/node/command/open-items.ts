@@ -4,7 +4,6 @@ import type { WorkerColumn } from "./declaration.ts";
 import type { Frame } from "./frame.ts";
 import { checkResult, countResults, readResult } from "./results.ts";
 
-/** Early answers by the place of their items. */
 export interface EarlyAnswers {
   readonly places: readonly number[];
   values(ownership: RowOwnership): unknown[];

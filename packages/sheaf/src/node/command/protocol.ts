@@ -54,7 +54,7 @@ export class CommandProtocol {
     pipe?.on("error", () => undefined);
   }
 
-  /** An addition to the reason of its end if it never sent anything. */
+  /** Appended to the reason if it ended without having sent anything. */
   get silence(): string {
     return this.#isSilent ? " before it sent anything (does it call serve()?)" : "";
   }

@@ -1,4 +1,4 @@
-/** The facts about a batch that `run` gets beside its items. */
+/** What `run` gets besides the items. */
 export interface RunContext {
   /**
    * Aborts when every caller of the batch has left. Only a run that awaits can see it, not one that keeps its thread busy. Created
@@ -15,7 +15,7 @@ export interface RunContext {
   readonly answer: (index: number, result: unknown) => void;
 }
 
-/** The steps of every worker beside its runs. All are optional. */
+/** The optional steps of every worker. */
 export interface WorkerLifecycle<Model, Data> {
   /**
    * Loads the model, once in each thread or process, before `ready()` resolves. Its result is handed to the other
@@ -56,7 +56,6 @@ export interface FinishingWorker<In, Out, Model, Data, Raw> extends WorkerLifecy
   postprocess(items: In[], raw: Raw, model: Model): ArrayLike<Out> | PromiseLike<ArrayLike<Out>>;
 }
 
-/** A worker with both. */
 export interface StagedWorker<In, Out, Model, Data, Prepared, Raw> extends WorkerLifecycle<Model, Data> {
   preprocess(items: In[], model: Model): Prepared | PromiseLike<Prepared>;
   run(prepared: Prepared, model: Model, context: RunContext): Raw | PromiseLike<Raw>;
@@ -71,11 +70,8 @@ export interface WorkerDefinition<In, Out, Data = unknown> {
   readonly run: (...values: never) => unknown;
 }
 
-/** The item type of a worker. */
 export type InOf<Worker> = Worker extends WorkerDefinition<infer In, infer _Out, infer _Data> ? In : never;
-/** The result type of a worker. */
 export type OutOf<Worker> = Worker extends WorkerDefinition<infer _In, infer Out, infer _Data> ? Out : never;
-/** The argument of a worker's `load`. */
 export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _Out, infer Data> ? Data : never;
 
 /**

@@ -85,7 +85,7 @@ export interface WorkerOptions<Data = unknown> {
   readonly clock?: Clock | undefined;
 }
 
-/** With what sheaf-server asks for besides. */
+/** The further options that sheaf-server uses. */
 export interface EncodingWorkerOptions<Data = unknown> extends WorkerOptions<Data> {
   /**
    * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do
@@ -175,7 +175,6 @@ export function workerSettings(url: string | URL, options: EncodingWorkerOptions
   };
 }
 
-/** Checked options with their defaults. */
 export function poolSettings(options: WorkerOptions, name: string): PoolSettings {
   return { name, ...poolDefaults, ...defined(options) };
 }

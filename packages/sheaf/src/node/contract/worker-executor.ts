@@ -23,7 +23,6 @@ export interface InstanceInfo {
 
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
-/** A change of an instance's state. */
 export interface InstanceEvent {
   readonly instance: InstanceInfo;
   /** Why an instance died or was taken out of service, where there is a reason. */
@@ -38,7 +37,6 @@ export interface WorkerOutage {
   readonly error: Error;
 }
 
-/** An executor whose batches run in worker threads or processes. */
 export interface WorkerExecutor<In, Out> extends Executor<In, Out> {
   /** Every instance that is not dead, and the dead ones whose place is empty. */
   instances(): readonly InstanceInfo[];

@@ -40,7 +40,7 @@ export function openCommand(
       events.message(received);
     },
     log,
-    // Nothing that follows can be told apart.
+    // What follows can no longer be parsed.
     broken(error) {
       fault ??= error;
       kill();

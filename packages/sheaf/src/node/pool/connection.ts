@@ -11,17 +11,14 @@ export interface WorkerConnectionEvents {
 
 /** The pool's end of a worker thread or process. */
 export interface WorkerConnection {
-  /** The process id; undefined for a thread. */
   readonly pid: number | undefined;
   /** Hands over a batch. @throws {Error} it cannot be packed; the worker is as it was. */
   run(id: number, attempt: number, items: readonly unknown[]): void;
-  /** Every caller of this batch has left. */
   abort(id: number): void;
   /** It finishes its batches, unloads and ends. */
   close(): void;
   /** Ends it at once, whatever it does. False where that cannot be done safely: a thread that has loaded native code. */
   kill(): boolean;
-  /** Sets whether it keeps this process alive. */
   hold(alive: boolean): void;
 }
 

@@ -113,7 +113,6 @@ export class Instance {
     run.handle.started();
   }
 
-  /** Tells the worker that every caller of this batch has left. */
   abort(run: Job): void {
     const held = this.#jobs.find((candidate) => candidate.run === run);
     if (held !== undefined) this.#connection.abort(held.id);

@@ -10,7 +10,6 @@ import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
 import type { InstanceEvent, InstanceInfo, WorkerExecutor, WorkerOutage } from "../contract/worker-executor.ts";
 
-/** The parameters of a pool, the same for threads and processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {
   readonly prefetch: 0 | 1;
   readonly closeTimeoutMs: number;

@@ -38,7 +38,7 @@ export function openProcess(
     try {
       reader.push(chunk);
     } catch (error) {
-      // The model wrote to a file descriptor that is not its own; nothing that follows can be told apart.
+      // The model wrote to a file descriptor that is not its own; what follows can no longer be parsed.
       uncaught ??= error as Error;
       pipe.destroy();
       child.kill("SIGKILL");

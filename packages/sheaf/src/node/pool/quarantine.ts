@@ -53,7 +53,6 @@ export class Quarantine {
     return true;
   }
 
-  /** Abandons waiting and running jobs. */
   close(error: Error): void {
     this.#isClosed = true;
     this.#cancelRestart?.();

@@ -21,7 +21,7 @@ export function openThread(
 ): WorkerConnection {
   const { port1: port, port2 } = new MessageChannel();
   const native = new Int32Array(new SharedArrayBuffer(4));
-  // Elsewhere it is not known what a thread loads.
+  // Only Node shows what a thread loads.
   if (process.versions["bun"] !== undefined || process.versions["deno"] !== undefined) native[0] = 1;
   const worker = new Worker(threadEntry, {
     workerData: { host, port: port2, native } satisfies ThreadData,
@@ -34,7 +34,7 @@ export function openThread(
     try {
       events.message(receivedFrom(received(posted as Posted)));
     } catch (error) {
-      // The model wrote over a message: nothing that follows can be told apart.
+      // The model overwrote a message; what follows can no longer be parsed.
       uncaught ??= error as Error;
       port.close();
       void worker.terminate();

@@ -5,7 +5,6 @@ import { largeRowBytes, padded } from "./layout.ts";
  * its own.
  */
 export interface RowEncoder {
-  /** The most bytes that this row may take. */
   maxBytes(row: Float32Array): number;
   /** Writes the row into `target` from `offset` on. @returns the offset after the last byte written. */
   write(row: Float32Array, target: Uint8Array, offset: number): number;

@@ -34,7 +34,6 @@ export const Tag = { text: 1, number: 2, boolean: 3, rows: 4, record: 5, slots: 
 export const uniformRows = 1;
 export const encodedRows = 2;
 
-/** Of a column. */
 export const headerBytes = 8;
 
 // The kind of a row is the index of its constructor. Subclasses other than Buffer go through structured clone.

@@ -3,7 +3,6 @@ import type { RowEncoder } from "./encoded-rows.ts";
 import { isError } from "./write.ts";
 import { headBytes, pack, packedBytes, unpack, type Packed } from "./pack.ts";
 
-/** Kinds of messages between a pool and its workers. */
 export const Kind = {
   // to the worker
   load: 1,
@@ -99,8 +98,8 @@ const errorOf = (thrown: unknown): unknown => (isError(thrown) ? thrown : rebuil
 export const packError = (thrown: unknown): Packed => pack([errorOf(thrown)]);
 
 /**
- * In the place of a result that cannot be packed (a function, a promise, a detached buffer) or that takes more than `maxBytes` is
- * the error that says so. Results are looked at one by one only where all together are at fault.
+ * An error replaces a result that cannot be packed (a function, a promise, a detached buffer) or takes more than `maxBytes`.
+ * Results are checked one by one only if packing all of them fails.
  */
 export function packResults(results: ArrayLike<unknown>, maxBytes: number, encoder: RowEncoder | undefined): Packed {
   try {
@@ -124,7 +123,7 @@ export function packResults(results: ArrayLike<unknown>, maxBytes: number, encod
   return pack(Array.from(results, packable), encoder);
 }
 
-/** Of a text or numbers, without packing them. */
+/** The size of a text or of numbers, without packing them. */
 const plainBytes = (value: unknown): number =>
   typeof value === "string" ? value.length : ArrayBuffer.isView(value) ? value.byteLength : 0;
 

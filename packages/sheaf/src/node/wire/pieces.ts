@@ -43,7 +43,7 @@ export class PieceFiller {
     }
   }
 
-  /** So many bytes have been written into the piece. The next one may be full at once: pieces may be empty. */
+  /** Counts bytes written into the piece. The next piece may be full at once: pieces may be empty. */
   advance(bytes: number): void {
     this.#filled += bytes;
     while (this.#filled === this.piece.byteLength) this.#full(this.piece);

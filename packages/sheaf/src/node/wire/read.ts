@@ -20,7 +20,6 @@ const longestSharedText = 16 * 1024;
 
 export interface Reader {
   readonly buffer: ArrayBuffer;
-  /** Made when first needed. */
   bytes: Buffer | undefined;
   readonly words: Uint32Array;
   at: number;

@@ -1,7 +1,7 @@
 import type { Message } from "./message.ts";
 import { unpack, type RowOwnership } from "./pack.ts";
 
-/** A message from a worker, whatever it travelled as. */
+/** A message from a worker of any kind. */
 export interface Received extends Pick<Message, "kind" | "id" | "value" | "memoryBytes"> {
   /**
    * `results`: one value or `Error` for each item; `answer`: that of the item; `failure` and `loadFailed`: the error. Read

@@ -7,7 +7,6 @@ const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 export const threadEntry: URL = new URL(`./thread-main${extension}`, import.meta.url);
 export const processEntry: URL = new URL(`./process-main${extension}`, import.meta.url);
 
-/** The start data of a worker thread. */
 export interface ThreadData {
   readonly host: HostOptions;
   readonly port: MessagePort;

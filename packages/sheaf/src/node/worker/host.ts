@@ -6,7 +6,6 @@ import { Kind, message, packError, packResults, type Message, type Port } from "
 import { unpack, type Packed } from "../wire/pack.ts";
 import { lowerPriority } from "./priority.ts";
 
-/** The start data of a worker. */
 export interface HostOptions {
   readonly url: string;
   readonly data: unknown;
@@ -17,7 +16,6 @@ export interface HostOptions {
   readonly maxResultBytes: number;
 }
 
-/** The differences between a thread and a process. */
 export interface WorkerRuntime {
   readonly port: Port;
   /** Resolves when sent messages will survive the end of the worker; undefined where they always do. */

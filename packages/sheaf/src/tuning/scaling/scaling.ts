@@ -32,33 +32,32 @@ export interface Scaling {
    */
   readonly everyMs?: number | undefined;
   /**
-   * A worker goes when none of the decisions of so long asked for it, in milliseconds; >= 0.
+   * A worker is removed once no decision has asked for it for this long, in milliseconds; >= 0.
    * @default 300000
    */
   readonly downAfterMs?: number | undefined;
   /**
-   * Integer >= 1; so many there are at the start.
+   * Fewest workers, also the number at the start; integer >= 1.
    * @default 1
    */
   readonly minWorkers?: number | undefined;
   /**
-   * Integer >= minWorkers.
+   * Most workers; integer >= minWorkers.
    * @default 100
    * @see minWorkers
    */
   readonly maxWorkers?: number | undefined;
   /**
-   * Batches at once of one worker; integer >= 1.
+   * Concurrent batches of one worker; integer >= 1.
    * @default 1
    */
   readonly slotsPerWorker?: number | undefined;
 }
 
-/** The workers of a simulation. */
 export interface SimulatedWorkers {
   /** Seconds of all workers together, from the decision to start each until its end. */
   readonly workerSeconds: number;
-  /** `[atMs, workers]`: how many there were, and were being started, from each change on. */
+  /** `[atMs, workers]`: the workers, those being started included, from each change on. */
   readonly changes: readonly (readonly [atMs: number, workers: number])[];
 }
 

@@ -66,7 +66,7 @@ export class Clients {
     this.#patience = typeof patienceMs === "number" ? [patienceMs, patienceMs] : patienceMs;
   }
 
-  /** The slowest operation's time: every attempt takes the whole patience, and every pause is the longest. */
+  /** The longest possible operation: every attempt uses up the patience, and every pause is the longest. */
   get longestMs(): number {
     const { attempts = defaultAttempts, backOff = openaiBackOff, obeyRetryAfter = false } = this.#retries;
     let totalMs = attempts * this.#patience[1];

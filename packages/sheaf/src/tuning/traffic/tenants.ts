@@ -7,7 +7,7 @@ import { Random } from "./random.ts";
 
 /** Callers of a simulation that are alike. */
 export interface SimulatedTenants {
-  /** Their figures stand under this name in the result. */
+  /** The result has their figures under this name. */
   readonly name: string;
   /**
    * How many there are; integer >= 1.
@@ -25,7 +25,7 @@ export interface SimulatedTenants {
 
 const maxTenants = 100_000;
 
-/** One of the tenants: its place among them is its key. */
+/** One tenant; its key is its index. */
 interface Caller {
   readonly kind: SimulatedTenants;
   readonly key: number;
@@ -33,10 +33,10 @@ interface Caller {
   nextAtMs: number;
 }
 
-/** The calls of all tenants, in order of time. Each tenant draws apart: one more changes nothing for the others. */
+/** The calls of all tenants, in order of time. Each tenant has its own random stream: adding one changes nothing for the others. */
 export class TenantTraffic {
   readonly kinds: readonly SimulatedTenants[];
-  /** Those that will call again, the next one last. */
+  /** The tenants that will call again, the next one last. */
   readonly #waiting: Caller[] = [];
   readonly #kindOf: SimulatedTenants[] = [];
   /** By item. */

@@ -4,7 +4,6 @@ export interface QueryClient {
   query(text: string, values: string[]): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
-/** `sql` of postgres.js. */
 export interface UnsafeClient {
   unsafe(text: string, values: string[]): PromiseLike<readonly unknown[]>;
 }
@@ -17,14 +16,13 @@ export type PostgresClient = QueryClient | UnsafeClient;
 
 export type ResultRow = Record<string, unknown>;
 
-/** The methods of a client that the statements use. */
 export interface Connection {
   /**
    * Every parameter is text, so that no driver's own idea of a type gets between. The signal is asked for only where the
    * client can cancel a statement (postgres.js); `pg` and PGlite let it run to its end.
    */
   run(text: string, values: string[], context?: { readonly signal: AbortSignal }): Promise<readonly ResultRow[]>;
-  /** Statements that it runs side by side: 1 for a single connection, which would only queue them. */
+  /** Statements that it runs concurrently: 1 for a single connection, which would only queue them. */
   readonly concurrency: number;
   /** How this driver writes a Date into a column without time zone: `pg` in local time, the others in UTC. */
   readonly dates: "local" | "utc";

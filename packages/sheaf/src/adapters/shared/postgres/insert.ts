@@ -7,7 +7,6 @@ import { insertStatement, type Returning } from "./statement.ts";
 import { Catalog } from "./table.ts";
 import { shapeOf, writeRows, type InputRow } from "./write.ts";
 
-/** Options of `insertBatcher`. */
 export interface InsertOptions<Row, Returned>
   extends TableName, Omit<DatabaseBatcherOptions<Row, Returned>, "overloadOrder"> {
   /**

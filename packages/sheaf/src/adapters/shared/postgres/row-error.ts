@@ -8,7 +8,7 @@ export function isRowError(error: unknown): boolean {
   const { code, routine } = (error ?? {}) as { readonly code?: unknown; readonly routine?: unknown };
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return false;
   if (code === "P0001") return true;
-  // Without a policy's own code: permission for the whole table has the same, from elsewhere.
+  // Row-level security has no code of its own: a missing permission for the table has the same, from another routine.
   if (code === "42501") return routine === "ExecWithCheckOptions";
   return ["21", "22", "23", "44", "54"].includes(code.slice(0, 2));
 }

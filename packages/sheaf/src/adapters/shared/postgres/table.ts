@@ -6,7 +6,7 @@ export interface Column {
   readonly name: string;
   /** Its type without length or precision, quoted: an explicit cast to `varchar(3)` would cut silently. */
   readonly type: string;
-  /** With length and precision, as a value is once it is stored. */
+  /** With length and precision, as values are stored. */
   readonly declaredType: string;
   /** Length of a `vector(n)`; undefined for a type without one. */
   readonly dimensions: number | undefined;

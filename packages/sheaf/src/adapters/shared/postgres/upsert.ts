@@ -11,7 +11,6 @@ import { upsertStatement } from "./statement.ts";
 import { Catalog } from "./table.ts";
 import { columnsGivenBy, shapeOf, writeRows, type InputRow } from "./write.ts";
 
-/** Options of `upsertBatcher`. */
 export interface UpsertOptions<Row, Returned> extends InsertOptions<Row, Returned> {
   /**
    * Columns of a unique index without a condition; every row gives them, and none is null. Required.

@@ -45,7 +45,7 @@ export async function writeRows(
   return results;
 }
 
-/** Rows as the source of a statement, without those that cannot be encoded; `places` are those of the rows that are in. */
+/** Rows as the source of a statement, without those that cannot be encoded; `places` are the indices of the others. */
 export function sourceOf(
   rows: readonly (readonly unknown[])[],
   columns: readonly Column[],
