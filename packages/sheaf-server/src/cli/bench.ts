@@ -85,19 +85,12 @@ export function benchCommand(streams: CommandStreams): Command {
     .option("--method <name>", "HTTP method; GET sends no payload", "POST")
     .option("--payload <template>", "request body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option("--payload-file <path>", "request body from a file, or one body a line of a .jsonl file")
-    .option(
-      "--compare <names>",
-      `policies to compare, each in a run of its own: ${configurationNames.join(", ")}`,
-      listOf(oneOf(configurationNames)),
-    )
+    .option("--compare <names>", `one run each: ${configurationNames.join(", ")}`, listOf(oneOf(configurationNames)))
     .option("--assert <condition>", "exit with 3 unless this holds, such as p99<50ms; repeatable", repeated, []);
   withLengths(command, "words per text, instead of N in {{words N}}");
   withTenants(command, "n requests per second")
     .option("--tenant-header <name>", "with --tenants: header that names the caller", "X-Tenant")
-    .option(
-      "--tenant-keys <file>",
-      "with --tenants: API keys of the callers instead of a header, one a line, the flood's last",
-    );
+    .option("--tenant-keys <file>", "with --tenants: API keys of the callers instead, one a line, the flood's last");
   return withOutputs(withClients(withHeaders(command)));
 }
 

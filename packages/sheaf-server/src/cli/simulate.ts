@@ -101,12 +101,7 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
     .option("--surge-factor <n>", "surge: multiple of the rate from second 4 to 14", numberFrom(1, 1000), 3)
     .option("--trace <file>", "recorded arrivals instead: one time in milliseconds a line, ascending")
-    .option(
-      "--load <list>",
-      "loads as shares of the capacity with full batches",
-      listOf(numberFrom(0.001, 1000)),
-      [0.1, 0.3, 0.5, 0.7, 0.9],
-    )
+    .option("--load <list>", "shares of the capacity", listOf(numberFrom(0.001, 1000)), [0.1, 0.3, 0.5, 0.7, 0.9])
     .option("--rate <list>", "loads as calls per second, instead of --load", listOf(numberFrom(0.001, maxPerS)))
     .option("--callers <list>", "numbers of callers, for closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
     .option("--slots <n>", "concurrent batches", countUpTo(1000), 1)
@@ -116,12 +111,7 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(maxItems), 1000)
     .option("--timeout <time>", "maximum wait of a caller (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of the policy auto (default: none)", parseDurationMs)
-    .option(
-      "--items <n>",
-      "calls per run; a surge defaults to 31 s of calls, a flood to 5 s",
-      countUpTo(maxItems),
-      10_000,
-    )
+    .option("--items <n>", "calls per run (default in a surge: 31 s, in a flood: 5 s)", countUpTo(maxItems), 10_000)
     .option("--seed <n>", "seed of arrivals", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
   withTenants(command, "n times the capacity").option(

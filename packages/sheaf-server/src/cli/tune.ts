@@ -64,17 +64,9 @@ export function tuneCommand(streams: CommandStreams): Command {
     .option("--sizes <list>", "batch sizes", listOf(countUpTo(largestBatch)), [1, 2, 4, 8, 16, 32])
     .option("--workers <n>", "instances of the model, or concurrent requests to a URL", countUpTo(256), 1)
     .option("--device <devices>", "device of a model, as INFERENCE_DEVICE (default: cpu)")
-    .option(
-      "--concurrency <list>",
-      "numbers of batches in flight to measure (default: 1 to --workers)",
-      listOf(countUpTo(1024)),
-    )
+    .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(countUpTo(1024)))
     .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
-    .option(
-      "--rate <n>",
-      "items per second to recommend settings for (default: 70 % of the capacity with batches)",
-      numberFrom(0.001, maxPerS),
-    )
+    .option("--rate <n>", "items per second to plan for (default: 70 % of the capacity)", numberFrom(0.001, maxPerS))
     .option("--budget <time>", "latency budget (SLO) to recommend settings for", parseDurationMs)
     .option(
       "--order <kind>",

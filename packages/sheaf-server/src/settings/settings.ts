@@ -48,32 +48,18 @@ const longestMs = 86_400_000;
 const rows = {
   ...inGroup("Batching", {
     maxBatchSize: perModel(
-      integer(
-        undefined,
-        1,
-        65_536,
-        "Maximum number of items in a batch. Default: 32; 128 for text models in folders; 100 for sheaf proxy.",
-      ),
+      integer(undefined, 1, 65_536, "Maximum items in a batch. Default: 32; text folders 128; sheaf proxy 100."),
     ),
-    maxWaitMs: perModel(
-      integer(50, 0, 60_000, "Maximum time to hold an item while a slot is free; the window of fifo."),
-    ),
-    queueMaxSize: perModel(
-      integer(1000, 1, 10_000_000, "Maximum number of waiting items per model; further ones are refused at once."),
-    ),
+    maxWaitMs: perModel(integer(50, 0, 60_000, "Maximum time to hold an item while a slot is free.")),
+    queueMaxSize: perModel(integer(1000, 1, 10_000_000, "Maximum waiting items per model; further ones are refused.")),
     queueFullStatus: choice<429 | 503>([429, 503], 429, "HTTP status of a request when the queue is full."),
     schedulerStrategy: perModel(choice(strategyNames, "auto", "Policy that decides when a batch is sent.")),
     latencyBudgetMs: perModel(
-      integer(undefined, 1, longestMs, "The auto strategy may hold items up to this latency to save runs."),
+      integer(undefined, 1, longestMs, "Latency up to which auto may hold items to save runs."),
     ),
   }),
   ...inGroup("Cache", {
-    cacheMaxBytes: integer(
-      0,
-      0,
-      1_099_511_627_776,
-      "Memory for cached results of all models together; 0 turns the cache off.",
-    ),
+    cacheMaxBytes: integer(0, 0, 1_099_511_627_776, "Memory for cached results of all models; 0 turns it off."),
     cacheDir: text("folder", undefined, "Folder for cached results that a restart finds again. Default: none."),
     cacheTtlMs: integer(undefined, 1, 31_536_000_000, "Maximum age of a cached result, in milliseconds."),
   }),
@@ -120,77 +106,39 @@ const rows = {
         valueName: "true|false",
       }),
     ),
-    warmupBatches: perModel(
-      integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
-    ),
-    loadTimeoutMs: integer(
-      600_000,
-      100,
-      longestMs,
-      "Maximum time for a model to load and warm up; a longer load fails.",
-    ),
+    warmupBatches: perModel(integer(10, 0, 10_000, "Warm-up batches before a model is ready; 0: none.")),
+    loadTimeoutMs: integer(600_000, 100, longestMs, "Maximum time for a model to load and warm up."),
     workers: perModel(integer(1, 1, 256, "Number of instances of each model, each in its own worker.")),
     workerIsolation: perModel(
       choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),
     ),
     recycleAfterBatches: perModel(
-      integer(
-        undefined,
-        1,
-        1_000_000_000,
-        "Replace each worker after this many batches, once its successor is ready. Default: never.",
-      ),
+      integer(undefined, 1, 1_000_000_000, "Replace each worker after this many batches. Default: never."),
     ),
-    workerThreads: integer(
-      undefined,
-      1,
-      1024,
-      "Threads of one run in a worker (ONNX and Python models). Default: cores / WORKERS, at least 1.",
-    ),
+    workerThreads: integer(undefined, 1, 1024, "Threads of a run (ONNX, Python). Default: cores / WORKERS."),
     python: perModel(
-      text(
-        "path",
-        undefined,
-        "Python interpreter for .py models. Default: .venv or venv beside the file, else python3.",
-      ),
+      text("path", undefined, "Python for .py models. Default: .venv or venv beside the file, else python3."),
     ),
-    watch: yesNo(
-      "Watch the folder of models: load new and changed ones once their files are stable, unload removed ones.",
-    ),
+    watch: yesNo("Watch the folder of models: load new and changed ones, unload removed ones."),
     strictReadiness: yesNo("Report not ready until every model that the folder had at the start has loaded."),
   }),
   ...inGroup("Requests", {
-    requestTimeoutMs: integer(
-      25_000,
-      1,
-      longestMs,
-      "Maximum time a request waits for its result; a caller may set a shorter one.",
-    ),
+    requestTimeoutMs: integer(25_000, 1, longestMs, "Maximum time a request waits; callers may set a shorter one."),
     runTimeoutMs: perModel(
-      integer(
-        undefined,
-        1,
-        longestMs,
-        "Maximum run time of a batch; a longer one is abandoned. Default: half of REQUEST_TIMEOUT_MS; 60000 for sheaf proxy.",
-      ),
+      integer(undefined, 1, longestMs, "Maximum run time of a batch. Default: half of REQUEST_TIMEOUT_MS."),
     ),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Maximum size of a request body, in bytes."),
     maxReplyBytes: integer(
       67_108_864,
       1024,
       1_073_741_824,
-      "Maximum size of a reply, of a model's result and of one reply of the upstream, in bytes.",
+      "Maximum size of a reply, a result or an upstream's reply.",
     ),
     maxInputs: integer(2048, 1, 1_000_000, "Maximum number of inputs in a request."),
     maxTextChars: integer(100_000, 1, mostTextChars, "Maximum length of a text, in UTF-16 characters."),
   }),
   ...inGroup("Connections", {
-    maxConnections: integer(
-      10_000,
-      1,
-      1_000_000,
-      "Maximum number of open connections; further ones are closed at once.",
-    ),
+    maxConnections: integer(10_000, 1, 1_000_000, "Maximum open connections; further ones are closed."),
     uploadTimeoutMs: integer(30_000, 100, longestMs, "Maximum time for a request to arrive."),
     keepAliveTimeoutMs: integer(72_000, 1, longestMs, "How long to keep an idle connection open."),
     corsOrigins: row<readonly string[]>({
@@ -211,11 +159,7 @@ const rows = {
     }),
   }),
   ...inGroup("Tenants", {
-    apiKeysFile: text(
-      "file",
-      undefined,
-      "JSON file of API keys, each with a name, a share and bounds; reloaded when it changes.",
-    ),
+    apiKeysFile: text("file", undefined, "JSON file of API keys; reloaded when it changes."),
     tenantBy: choice(
       ["key", "header", "user"],
       "key",
@@ -237,7 +181,7 @@ const rows = {
       10_737_418_240,
       1_048_576,
       1_099_511_627_776,
-      "Maximum size of all files and results in BATCHES_DIR; one tenant of several may fill half of it.",
+      "Maximum size of BATCHES_DIR; one tenant may fill half.",
     ),
     batchFileMaxBytes: integer(209_715_200, 1024, 10_737_418_240, "Maximum size of an uploaded file, in bytes."),
   }),
@@ -270,27 +214,10 @@ const rows = {
       description: "Base URL of the API behind sheaf proxy.",
       parse: (raw) => baseUrl(raw),
     }),
-    upstreamApiKey: secret(
-      text("key", undefined, "API key for the upstream, instead of the callers' own; required with API_KEYS_FILE."),
-    ),
-    upstreamConcurrency: integer(
-      undefined,
-      1,
-      1000,
-      "Maximum concurrent requests to the upstream, per key and model. Default: learned.",
-    ),
-    upstreamRequestsPerMinute: integer(
-      undefined,
-      1,
-      1_000_000_000,
-      "Maximum requests per minute to the upstream, per key and model.",
-    ),
-    upstreamTokensPerMinute: integer(
-      undefined,
-      1,
-      1_000_000_000,
-      "Maximum estimated tokens per minute to the upstream, per key and model.",
-    ),
+    upstreamApiKey: secret(text("key", undefined, "API key for the upstream; required with API_KEYS_FILE.")),
+    upstreamConcurrency: integer(undefined, 1, 1000, "Concurrent requests, per key and model. Default: learned."),
+    upstreamRequestsPerMinute: integer(undefined, 1, 1_000_000_000, "Maximum requests per minute, per key and model."),
+    upstreamTokensPerMinute: integer(undefined, 1, 1_000_000_000, "Maximum tokens per minute, per key and model."),
   }),
   ...inGroup("Fleet", {
     role: choice(
@@ -312,12 +239,7 @@ const rows = {
     ),
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
     natsAckWaitMs: integer(5000, 300, 600_000, "Silence after which a worker's items go to other workers."),
-    natsHoldMs: integer(
-      1000,
-      0,
-      60_000,
-      "How long requests wait for NATS to come back, or to elect a leader, before they get 503.",
-    ),
+    natsHoldMs: integer(1000, 0, 60_000, "How long requests wait for NATS or a worker before 503."),
     modelVersion: text("version", undefined, "Version of the worker's model. Default: a hash of its content."),
   }),
 };

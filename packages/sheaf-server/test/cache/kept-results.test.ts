@@ -1,22 +1,16 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { KeptResults } from "../../dist/cache/kept-results.js";
 import { ModelCache } from "../../dist/cache/model-cache.js";
 import { ResultCache } from "../../dist/cache/result-cache.js";
 import type { ModelDefinition } from "../../dist/index.js";
+import { temporaryFolder } from "../folder.js";
 import { serving } from "../server/serving.js";
 
 const maxBytes = 1_000_000;
 const served = (value: unknown, batchSize = 2): any => ({ value, queueMs: 1, runMs: 2, batchSize });
-
-function folderFor(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-cache-"));
-  t.after(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
 
 interface Process {
   version?: string;
@@ -45,7 +39,7 @@ async function process<T>(
 }
 
 test("a later process finds the results of the same version and key name, equal to the bit, and no others", async (t) => {
-  const folder = folderFor(t);
+  const folder = temporaryFolder(t);
   const value = { vector: Float32Array.of(0.1, -0), tokens: 3, text: "é" };
   const [acme, other] = [{ name: "acme" }, { name: "other" }];
   await process(folder, {}, async (_, cache) => {
@@ -65,7 +59,7 @@ test("a later process finds the results of the same version and key name, equal 
 });
 
 test("the file holds no item, ages count through a restart, and a clock that was ahead revives nothing", async (t) => {
-  const folder = folderFor(t);
+  const folder = temporaryFolder(t);
   const path = join(folder, "results.journal");
   const now = t.mock.method(Date, "now", () => 1_000_000);
   await process(folder, { ttlMs: 5000 }, async (ask) => void (await ask("a secret text")));
@@ -79,7 +73,7 @@ test("the file holds no item, ages count through a restart, and a clock that was
 });
 
 test("the folder stays within its bound: what made room and what no model asks for any more goes", async (t) => {
-  const folder = folderFor(t);
+  const folder = temporaryFolder(t);
   const bound = 300_000;
   const path = join(folder, "results.journal");
   for (let version = 0; version < 12; version++)
@@ -92,7 +86,7 @@ test("the folder stays within its bound: what made room and what no model asks f
 });
 
 test("a line that is cut short is dropped, a damaged one is named, and a folder has one owner", async (t) => {
-  const folder = folderFor(t);
+  const folder = temporaryFolder(t);
   const path = join(folder, "results.journal");
   await process(folder, {}, async (ask) => void (await Promise.all(["a", "b"].map((item) => ask(item)))));
   appendFileSync(path, "0badc0de {");
@@ -105,7 +99,7 @@ test("a line that is cut short is dropped, a damaged one is named, and a folder 
 });
 
 test("a server that is started again answers from CACHE_DIR, for a model whose version is known", async (t) => {
-  const settings = { cacheMaxBytes: maxBytes, cacheDir: folderFor(t) };
+  const settings = { cacheMaxBytes: maxBytes, cacheDir: temporaryFolder(t) };
   let runs = 0;
   const model = (name: string, version: string | undefined): ModelDefinition => ({
     name,

@@ -233,7 +233,6 @@ test("no hit and no shared run tells one API key what another has sent, whatever
   };
   const { path } = keysFile(t, [entry("a"), entry("b")]);
   const server = await serving(t, [counting, measuringTexts()], { ...cached, apiKeysFile: path, tenantBy: "header" });
-  await server.ready();
   const ask = (key: string, body: object, tenant = "one") =>
     server.post("/infer", body, { ...bearer(key), "x-tenant": tenant });
   const busy = ask("sk-a", { input: [0, 0, 0] });

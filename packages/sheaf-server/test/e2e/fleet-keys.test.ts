@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { nats, skip } from "./nats.js";
 import { get, post, until, type Reply } from "../asking.js";
 import { bearer, entry, keysFile, type KeysFile } from "../tenants/keys.js";
+import { temporaryFolder } from "../folder.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 const model = fileURLToPath(new URL("../../test/e2e/fixtures/gated.mjs", import.meta.url));
@@ -21,8 +21,7 @@ interface Fleet {
 
 /** Two gateways with one file of keys, and a worker that runs one item at a time and knows no keys. */
 async function fleet(t: TestContext, keys: readonly object[]): Promise<Fleet> {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-shut-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const shut = join(folder, "shut");
   const file = keysFile(t, keys);
   const start = (role: string, env: Record<string, string>): Promise<string> => {

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { nats, skip, startNats } from "./nats.js";
 import { get, post, until } from "../asking.js";
 import { pythonModel, skipWithoutPython } from "./python.js";
+import { temporaryFolder } from "../folder.js";
 import { listening, ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 interface Member {
@@ -164,9 +164,8 @@ test("a gateway tells callers what its model waits for: NATS, a worker, or one o
   await until(async () => /^mlp is not ready: not connected to NATS: .*; see \/readyz\.$/.test(await refusalOf(lone)));
   const waiting = start(t, "gateway", { NATS_HOLD_MS: "0" });
   await until(async () => (await refusalOf(waiting)).startsWith("mlp is not ready: no worker is alive;"));
-  const other = join(mkdtempSync(join(tmpdir(), "sheaf-other-")), "mlp.mjs");
+  const other = join(temporaryFolder(t), "mlp.mjs");
   writeFileSync(other, "export default { run: (items) => items };\n");
-  t.after(() => rmSync(dirname(other), { recursive: true }));
   const stranger = sheaf(t, ["serve", other, "--role", "worker", "--port", "0"], { NATS_URL: nats.url });
   await listening(stranger);
   await until(async () =>
@@ -280,7 +279,7 @@ test("the right credentials are let in, wrong ones end the process with the reas
 });
 
 test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any other is not", { skip }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-tls-"));
+  const folder = temporaryFolder(t);
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
   execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" }); // prettier-ignore
@@ -311,7 +310,6 @@ test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any o
   } finally {
     await secured.stop();
     await asking.stop();
-    rmSync(folder, { recursive: true });
   }
 });
 

@@ -1,18 +1,17 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, openSync, readFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { temporaryFolder } from "../folder.js";
 import { post } from "../asking.js";
 
 const entry = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "sheaf-output-"));
-after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder({ after });
 const env = { PATH: process.env["PATH"] ?? "" };
 // Writing to /dev/full is writing to a disk without room.
 const noFullDisk = existsSync("/dev/full") ? false : "needs /dev/full";

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { get, until } from "../asking.js";
 import { few, post, pythonModel, skipWithoutPython as skip } from "./python.js";
+import { temporaryFolder } from "../folder.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
-const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder({ after });
 
 test(
   "an item's error is its caller's, a batch's all callers'; tracebacks and prints go to the log",

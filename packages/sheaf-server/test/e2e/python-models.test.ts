@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { createBatcher, type Executor } from "sheaf";
@@ -10,10 +9,10 @@ import type { OpenSpec } from "../../dist/runners/contract/model-spec.js";
 import { pythonFileSpec } from "../../dist/runners/python/model.js";
 import { get, until, type Reply } from "../asking.js";
 import { few, post, pythonModel, skipWithoutPython as skip } from "./python.js";
+import { temporaryFolder } from "../folder.js";
 import { listening, ready, sheaf } from "./sheaf-process.js";
 
-const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder({ after });
 
 test("items of a Python model that declares a weight weigh their length", { skip }, async () => {
   const specOf = async (name: string, options: string) => {

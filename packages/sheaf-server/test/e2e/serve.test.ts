@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { get, post } from "../asking.js";
 import { ready, sheaf } from "./sheaf-process.js";
+import { temporaryFolder } from "../folder.js";
 import { statusesOfUnread } from "./unread.js";
 
 const words = "cat dog river stone music window train winter coffee garden letter moon".split(" ");
@@ -92,8 +92,7 @@ test("what was sent before SIGTERM is answered, also if the server had not read 
 });
 
 test("a second signal ends with 1 at once, however much waits, and without an abort", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-slow-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const slow = join(folder, "slow.mjs");
   // The waiting items would take minutes.
   writeFileSync(slow, "export default { run: (items) => new Promise((r) => setTimeout(r, 200, items)) };");

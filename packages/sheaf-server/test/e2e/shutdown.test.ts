@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { temporaryFolder } from "../folder.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 const requestLog = fileURLToPath(new URL("../../test/e2e/fixtures/request-log.mjs", import.meta.url));
 const callers = 64;
 
 test("SIGTERM under load: no caller loses an accepted call or a kept connection", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-slow-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const slow = join(folder, "slow.mjs");
   writeFileSync(slow, "export default { run: (items) => new Promise((r) => setTimeout(r, 20, items)) };");
   const served = sheaf(t, ["serve", slow, "--port", "0"], { NODE_OPTIONS: `--import ${requestLog}` });

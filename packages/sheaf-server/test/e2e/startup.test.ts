@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { temporaryFolder } from "../folder.js";
 import { listening, ready, sheaf } from "./sheaf-process.js";
 
-const folder = mkdtempSync(join(tmpdir(), "sheaf-startup-"));
-after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder({ after });
 
 /** A worker module that loads once `gate` is there, as its content says: "throw …" fails. */
 function slowModule(name: string): { readonly path: string; readonly gate: string } {

@@ -1,19 +1,18 @@
 // ONNX Runtime keeps a device id and a cache of telemetry below the home folder, and files in the temporary one.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { post } from "../asking.js";
+import { temporaryFolder } from "../folder.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 /** Empty folders for all that a program may write on its own, and what it left there. */
 function emptyFolders(t: TestContext): { env: Record<string, string>; written: () => string[] } {
-  const base = mkdtempSync(join(tmpdir(), "sheaf-untouched-"));
-  t.after(() => rmSync(base, { recursive: true }));
+  const base = temporaryFolder(t);
   const names = ["HOME", "XDG_CACHE_HOME", "TMPDIR"];
   const env = Object.fromEntries(names.map((name) => [name, join(base, name)]));
   for (const path of Object.values(env)) mkdirSync(path);

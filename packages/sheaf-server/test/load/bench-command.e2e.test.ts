@@ -1,23 +1,20 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { bench } from "../../dist/cli/bench.js";
 import type { LoadResult } from "../../dist/load/result.js";
 import { deserted, listen } from "../asking.js";
-import { collected } from "./streams.js";
+import { temporaryFolder } from "../folder.js";
+import { running } from "./streams.js";
 
 const serve = (t: TestContext, listener: RequestListener): Promise<string> => listen(t, createServer(listener));
 
 const quick = ["--duration", "300ms", "--warm-up", "0ms", "--rate", "100"];
 
-async function run(...args: string[]) {
-  const streams = collected();
-  const code = await bench(args, streams);
-  return { code, out: streams.out(), err: streams.err() };
-}
+const run = running(bench);
 
 const echo: RequestListener = (request, reply) => void request.resume().on("end", () => reply.end("{}"));
 
@@ -82,8 +79,7 @@ test("a server of the open inference protocol is asked what to send, and its bat
 
 test("--report and --svg write a page that asks for nothing, and one picture a chart", async (t) => {
   const url = await serve(t, echo);
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-bench-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const html = join(folder, "deep", "out.html");
   const files = ["--report", html, "--svg", join(folder, "svg")];
   const { code, err } = await run(url, "--payload", "[1]", "--pattern", "step", ...files, ...quick);
@@ -224,8 +220,7 @@ test("tenants send keys of their own from a file", async (t) => {
     if (request.method === "POST") keys.add(String(request.headers.authorization));
     echo(request, reply);
   });
-  const file = join(mkdtempSync(join(tmpdir(), "sheaf-bench-keys-")), "keys.txt");
-  t.after(() => rmSync(dirname(file), { recursive: true }));
+  const file = join(temporaryFolder(t), "keys.txt");
   writeFileSync(file, "one\ntwo\n\n");
   const args = [`${url}/infer`, "--payload", "[1]", ...quick, "--tenant-keys", file];
   const { code, err } = await run(...args, "--tenants", "2");

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -11,6 +9,7 @@ import type { LoadResult } from "../../dist/load/result.js";
 import { comparisons } from "../../dist/load/comparison.js";
 import { closeBrowser, open, pixelsTooWide, skip, violations } from "../dashboard/browser.js";
 import { configured } from "./results.js";
+import { temporaryFolder } from "../folder.js";
 import { collected } from "./streams.js";
 
 after(closeBrowser);
@@ -24,8 +23,7 @@ const results = [...steady, ...steady.map((result) => ({ ...result, pattern: "bu
 
 /** The address of a report of the results. */
 async function reported(t: TestContext): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-report-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const report = join(folder, "report.html");
   await publishBench({ rate: 100, duration: 10_000, warmUp: 0, seed: 1, report }, [], results, [], collected());
   return pathToFileURL(report).href;

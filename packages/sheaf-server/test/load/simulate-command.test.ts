@@ -1,19 +1,14 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { simulate } from "../../dist/cli/simulate.js";
-import { collected } from "./streams.js";
+import { temporaryFolder } from "../folder.js";
+import { running } from "./streams.js";
 
-const folder = mkdtempSync(join(tmpdir(), "sheaf-simulate-"));
-process.on("exit", () => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder({ after });
 
-async function run(...args: string[]) {
-  const streams = collected();
-  const code = await simulate(args, streams);
-  return { code, out: streams.out(), err: streams.err() };
-}
+const run = running(simulate);
 const line = ["--fixed", "10", "--per-item", "0.3", "--items", "2000"];
 
 interface Simulated {

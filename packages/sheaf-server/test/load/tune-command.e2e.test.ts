@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -10,24 +9,15 @@ import { promisify } from "node:util";
 import { loadConfig } from "../../dist/settings/config.js";
 import { tune } from "../../dist/cli/tune.js";
 import { listen } from "../asking.js";
-import { collected } from "./streams.js";
+import { temporaryFolder } from "../folder.js";
+import { running } from "./streams.js";
 
 const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}.js`, import.meta.url));
 const bin = fileURLToPath(new URL("../../bin/sheaf.js", import.meta.url));
 const quick = ["--sizes", "1,4,16", "--error", "5", "--max-time", "2s"];
 const floats = ["--item", "{{floats 2}}", "--rate", "200"];
 
-async function run(...args: string[]) {
-  const streams = collected();
-  const code = await tune(args, streams);
-  return { code, out: streams.out(), err: streams.err() };
-}
-
-function temporaryFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-tune-"));
-  t.after(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+const run = running(tune);
 
 /** Answers a batch of inputs after a fixed time: what comes in one request costs as much as one item. */
 async function fixedCostServer(t: TestContext, status = 200): Promise<string> {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { ranges } from "../../dist/cli/ranges.js";
 import type { ModuleSpec, VectorRanges } from "../../dist/runners/contract/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
-import { collected } from "../load/streams.js";
+import { running } from "../load/streams.js";
 import { folderOf, tinyBert, width } from "./made-folders.js";
 
 const bert = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
@@ -15,11 +15,7 @@ const texts = Array.from({ length: 108 }, (_, i) =>
   `${words[i % 6]} ${words[Math.floor(i / 6) % 6]} `.repeat(1 + (i % 3)),
 );
 
-async function run(...words: string[]) {
-  const streams = collected();
-  const code = await ranges(words, streams);
-  return { code, out: streams.out(), err: streams.err() };
-}
+const run = running(ranges);
 
 test("sheaf ranges writes what the folder then is served with: the extremes of each number at length 1", async () => {
   const config = { ...bert, matryoshka_dimensions: [2, width] };

@@ -5,7 +5,7 @@ import { statusOfCode } from "../../dist/problems/problem.js";
 import { service } from "../../dist/server/protocols/grpc/definition.js";
 import { statusNameOf } from "../../dist/server/protocols/grpc/status.js";
 import { answering, servingFolder } from "./models/folder-server.js";
-import { batchesFolder } from "./batches/batching.js";
+import { temporaryFolder } from "../folder.js";
 import { doubling, serving } from "./serving.js";
 
 const page = (name: string): string =>
@@ -16,7 +16,7 @@ const firstCells = (markdown: string, pattern: RegExp): string[] =>
 
 test("every route stands in docs/reference/routes.md, and back", async (t) => {
   // With a folder of models, one of batches, and a key: then there are all of them.
-  const server = await servingFolder(t, { "a.mjs": answering("a") }, { batchesDir: batchesFolder(t) });
+  const server = await servingFolder(t, { "a.mjs": answering("a") }, { batchesDir: temporaryFolder(t) });
   const { json } = await server.get("/openapi.json");
   const routes = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),

@@ -37,7 +37,6 @@ test(
   async (t) => {
     const { path: apiKeysFile } = keysFile(t, [entry("a")]);
     const server = await serving(t, [doubling()], { apiKeysFile, tenantBy: "header" });
-    await server.ready();
     const api = await embeddingApi(t);
     const proxy = await proxying(t, api.baseURL, { tenantBy: "header" });
     for (const { app, url } of [

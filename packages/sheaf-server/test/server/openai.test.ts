@@ -166,7 +166,6 @@ const numbers = (count: number): string[] => Array.from({ length: count }, (_, i
 test("a list of 2,048 texts is answered whole by a queue of 96, and single requests run beside it", async (t) => {
   const model = numbering();
   const server = await serving(t, [model], { queueMaxSize: 96, maxBatchSize: 32, schedulerStrategy: "greedy" });
-  await server.ready();
   model.hold();
   const list = server.post("/v1/embeddings", { model: "number", input: numbers(2048) });
   while (model.batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -195,7 +194,6 @@ test("a list of 2,048 texts is answered whole by a queue of 96, and single reque
 
 test("two long lists share a queue that holds neither", async (t) => {
   const server = await serving(t, [numbering()], { queueMaxSize: 40, maxBatchSize: 8 });
-  await server.ready();
   const replies = await Promise.all(
     [0, 1].map(() => server.post("/v1/embeddings", { model: "number", input: numbers(300) })),
   );
@@ -205,7 +203,6 @@ test("two long lists share a queue that holds neither", async (t) => {
 test("a long list fails with its first bad text, and what had not gone in is not run", async (t) => {
   const model = numbering();
   const server = await serving(t, [model], { queueMaxSize: 40, maxBatchSize: 8 });
-  await server.ready();
   const { status } = await server.post("/v1/embeddings", { model: "number", input: ["bad", ...numbers(1000)] });
   assert.equal(status, 500);
   assert.ok(model.batches.flat().length < 100, `${model.batches.flat().length} texts were run`);
@@ -215,7 +212,6 @@ test("a long list fails with its first bad text, and what had not gone in is not
 test("a long list is refused when the queue is full, and ends at its deadline", async (t) => {
   const model = numbering();
   const server = await serving(t, [model], { queueMaxSize: 8, maxBatchSize: 1, schedulerStrategy: "greedy" });
-  await server.ready();
   model.hold();
   const served = server.models.all[0]!;
   const body = { model: "number", input: numbers(100) };

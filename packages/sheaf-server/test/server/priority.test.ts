@@ -50,7 +50,6 @@ async function runOrder(
 ): Promise<string[]> {
   const held = inOrder(model, nameOf);
   const server = await serving(t, [held], { maxBatchSize: 1 });
-  await server.ready();
   const answers: Promise<{ status: number; text: string }>[] = [];
   for (const [index, [body, headers]] of requests.entries()) {
     answers.push(server.post(path, body, headers));
@@ -78,7 +77,6 @@ for (const route of routes) {
     ]);
     assert.deepEqual(order, ["running", "none", "null", "zero", "below", "header", "later", "bulk"]);
     const server = await serving(t, [route.model]);
-    await server.ready();
     for (const wrong of ["1", 0.5, true, 1e300]) {
       const { status, text } = await server.post(route.path, body("x", wrong));
       assert.equal(status, 422, text);

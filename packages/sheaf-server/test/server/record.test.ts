@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { createBatcher } from "sheaf";
 import { RecordFile } from "../../dist/observe/record-file.js";
 import { entry, keysFile } from "../tenants/keys.js";
+import { temporaryFolder } from "../folder.js";
 import { doubling, measuringTexts, serving } from "./serving.js";
 
 function folderOf(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-record-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(t);
   return folder;
 }
 

@@ -72,7 +72,6 @@ test("truncate: false refuses a text that is too long, by its path; by default i
 
 test("a text embedding model ranks by cosine", async (t) => {
   const server = await serving(t, [measuringTexts()]);
-  await server.ready();
   const { json } = await server.post("/rerank", { query: "aaa", texts: ["b".repeat(80), "aaa"], model: "measure" });
   assert.deepEqual(
     json.map(({ index }: { index: number }) => index),
@@ -87,7 +86,6 @@ test("use-lite says that it ranks by similarity", () => {
 
 test("what is wrong is named by its path, before it takes queue space", async (t) => {
   const server = await serving(t, [rankingPairs]);
-  await server.ready();
   const cases: [unknown, string | null][] = [
     [{ query: "", texts: ["b"] }, "query"],
     [{ texts: ["b"] }, "query"],

@@ -64,7 +64,6 @@ test("a request that fails for the server's part has the status error, a caller'
 
 test("a request over gRPC is a span below its traceparent, with the status of the call", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const metadata = { traceparent: `00-${traceId}-${callerId}-01` };
   const name = "inference.GRPCInferenceService/ModelInfer";
   assert.equal((await server.call("ModelInfer", floatsRequest("double", 1, 2, 3), metadata)).status, "OK");

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { ConfigError, loadConfig } from "../../dist/settings/config.js";
+import { temporaryFolder } from "../folder.js";
 import { defaultSettings, settingsTable } from "../../dist/settings/settings.js";
 
-const folder = mkdtempSync(join(tmpdir(), "sheaf-config-"));
-after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder({ after });
 
 function file(name: string, content: string): string {
   const path = join(folder, name);

@@ -11,7 +11,6 @@ const request = floatsRequest("double", 1, 2, 3);
 test("over gRPC the same keys, lanes and bounds hold, and HTTP and gRPC share a tenant's", async (t) => {
   const file = keysFile(t, [entry("a"), entry("slow", { itemsPerSecond: 0.01 })]);
   const server = await grpcServing(t, [doubling()], { apiKeysFile: file.path });
-  await server.ready();
   const infer = (key: string, metadata: Record<string, string> = {}) =>
     server.call("ModelInfer", request, { ...bearer(key), ...metadata });
 
@@ -33,7 +32,6 @@ test("over gRPC the same keys, lanes and bounds hold, and HTTP and gRPC share a 
 test("an open stream is bounded message by message, and ends once its key is replaced or gone", async (t) => {
   const file = keysFile(t, [entry("a", { itemsPerSecond: 0.01 }), entry("b"), entry("c")]);
   const server = await grpcServing(t, [doubling()], { apiKeysFile: file.path });
-  await server.ready();
   const [a, b, c] = ["sk-a", "sk-b", "sk-c"].map((key) =>
     server.stream({ ...bearer(key), "x-sheaf-priority": "immediate" }),
   );

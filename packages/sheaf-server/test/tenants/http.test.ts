@@ -14,7 +14,6 @@ async function servingKeys(
   settings: Partial<Settings> = {},
 ): Promise<Serving> {
   const server = await serving(t, [model], { apiKeysFile: keysFile(t, keys).path, ...settings });
-  await server.ready();
   return server;
 }
 
@@ -254,7 +253,6 @@ test("a list that fails counts each item with its own outcome, also one that is 
 test("a replaced file counts without a restart; a wrong one changes nothing; a request of a key that is gone gets 401", async (t) => {
   const file = keysFile(t, [entry("a")]);
   const server = await serving(t, [doubling()], { apiKeysFile: file.path });
-  await server.ready();
   const statusOf = async (key: string): Promise<number> => (await server.post("/infer", [1, 2, 3], bearer(key))).status;
   assert.deepEqual([await statusOf("sk-a"), await statusOf("sk-b")], [200, 401]);
   file.write({ keys: [entry("b")] });
@@ -355,7 +353,6 @@ test("made-up users do not escape the bounds of their key", async (t) => {
 
 test("TENANT_BY=user: OpenAI's user is the tenant, without keys too", async (t) => {
   const server = await serving(t, [measuringTexts()], { tenantBy: "user", tenantItemsPerSecond: 0.01 });
-  await server.ready();
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
   const embed = (user?: string) =>
     client.embeddings.create({ model: "measure", input: ["a", "b", "c", "d", "e"], user: user! });
@@ -371,7 +368,6 @@ test("TENANT_BY=user: OpenAI's user is the tenant, without keys too", async (t) 
 
 test("without a file of keys nothing is said of tenants", async (t) => {
   const server = await serving(t, [doubling()], { apiKey: "own" });
-  await server.ready();
   await server.post("/infer", [1, 2, 3], bearer("own"));
   assert.doesNotMatch((await server.get("/metrics", bearer("own"))).text, /tenant/);
 });

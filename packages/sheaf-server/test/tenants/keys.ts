@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryFolder } from "../folder.js";
 import type { TestContext } from "node:test";
 
 export const sha256 = (key: string): string => createHash("sha256").update(key).digest("hex");
@@ -18,8 +18,7 @@ export interface KeysFile {
 
 /** A file of keys until the test ends. */
 export function keysFile(t: TestContext, keys: readonly unknown[]): KeysFile {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-keys-"));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   const path = join(folder, "keys.json");
   const write = (content: unknown): void => {
     writeFileSync(`${path}.new`, typeof content === "string" ? content : JSON.stringify(content));

@@ -32,7 +32,6 @@ test("on every route a key's lane, its bounds and its counts apply", async (t) =
   const file = keysFile(t, [...keys, entry("op", { operator: true })]);
   const models = [embeddingTexts, tokenVectors, judgingTexts, rankingPairs];
   const server = await serving(t, models, { apiKeysFile: file.path });
-  await server.ready();
   const { paths } = (await server.get("/openapi.json")).json as { paths: Record<string, object> };
   const posts = Object.keys(paths).filter((path) => "post" in paths[path]!);
   assert.deepEqual(posts.sort(), [...requests.map(([path]) => path), ...runsNoModel].sort(), "each route is here");

@@ -24,11 +24,7 @@ const flags = { attempts: "--attempts", obeyRetryAfter: "--obey-retry-after" } a
 
 export const withClients = (command: Command): Command =>
   command
-    .option(
-      "--patience <time>",
-      "time after which clients give up and try again, or a range to draw it from (1.5s-3s)",
-      rangeMs,
-    )
+    .option("--patience <time>", "time until clients give up and try again, or a range of it (1.5s-3s)", rangeMs)
     .option(`${flags.attempts} <n>`, "with --patience: attempts per client", countUpTo(100), 3)
     .option(flags.obeyRetryAfter, "with --patience: refused clients wait as long as Retry-After asks");
 

@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { TestContext } from "node:test";
 import OpenAI, { toFile } from "openai";
 import type { ModelDefinition } from "../../../dist/index.js";
 import type { Settings } from "../../../dist/settings/settings.js";
+import { temporaryFolder } from "../../folder.js";
 import { measuringTexts, serving, type Serving } from "../serving.js";
 
 export type Batch = OpenAI.Batches.Batch;
@@ -16,20 +14,13 @@ export interface Batching extends Serving {
   readonly openai: OpenAI;
 }
 
-/** A folder for batches until the test ends. */
-export function batchesFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-batches-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 /** A server with a folder for batches, and OpenAI's client of it. */
 export async function batching(
   t: TestContext,
   settings: Partial<Settings> = {},
   models: readonly ModelDefinition[] = [measuringTexts()],
 ): Promise<Batching> {
-  const folder = settings.batchesDir ?? batchesFolder(t);
+  const folder = settings.batchesDir ?? temporaryFolder(t);
   const server = await serving(t, models, { batchesDir: folder, ...settings });
   const as = (apiKey: string, defaultHeaders: Record<string, string> = {}): OpenAI =>
     new OpenAI({ apiKey, baseURL: `${server.url}/v1`, maxRetries: 0, defaultHeaders });

@@ -9,7 +9,8 @@ import { crc32 } from "node:zlib";
 import type { ModelDefinition } from "../../../dist/index.js";
 import { entry, keysFile } from "../../tenants/keys.js";
 import { measuringTexts } from "../serving.js";
-import { batching, batchesFolder, line, linesOf, start, until, upload } from "./batching.js";
+import { temporaryFolder } from "../../folder.js";
+import { batching, line, linesOf, start, until, upload } from "./batching.js";
 
 /** Answers the first run, and later ones once it is released. */
 function halting(): ModelDefinition & { release(): void } {
@@ -36,7 +37,7 @@ function passHours(folder: string, hours: number): void {
 const lines = (count: number): object[] => Array.from({ length: count }, (_, n) => line(`${n}`, "x".repeat(n + 1)));
 
 test("a batch goes on after a restart, and one whose window has passed writes the rest as expired", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const first = await batching(t, { batchesDir: folder, maxBatchSize: 4 }, [halting()]);
   const batch = await start(first.openai, lines(60), { completion_window: "2h" });
   const { request_counts: before } = await until(first.openai, batch, (one) => one.request_counts!.completed >= 4);
@@ -61,7 +62,7 @@ test("a batch goes on after a restart, and one whose window has passed writes th
 test("a clock of the machine that steps a day ahead or back ends no batch and no file", async (t) => {
   const real = Date.now;
   t.after(() => (Date.now = real));
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const model = halting();
   const { openai, close } = await batching(t, { batchesDir: folder, maxBatchSize: 4 }, [model]);
   const batch = await start(openai, lines(20), { completion_window: "1h" });
@@ -79,7 +80,7 @@ test("a clock of the machine that steps a day ahead or back ends no batch and no
 });
 
 test("files end after their time, results after output_expires_after", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const first = await batching(t, { batchesDir: folder });
   const more = { output_expires_after: { anchor: "created_at", seconds: 7200 } };
   const {

@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { ready, sheaf } from "../../e2e/sheaf-process.js";
-import { batchesFolder, line, linesOf, start, until } from "./batching.js";
+import { temporaryFolder } from "../../folder.js";
+import { line, linesOf, start, until } from "./batching.js";
 
 test("a server that is killed five times loses no line, doubles none, and its vectors are those of live requests", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const texts = Array.from(
     { length: 1500 },
     (_, n) => `Text number ${n % 700} about ${["cats", "guitars", "films"][n % 3]}`,
@@ -43,7 +44,7 @@ test("a server that is killed five times loses no line, doubles none, and its ve
 });
 
 test("a second server on the folder refuses to start and names the first", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const first = sheaf(t, ["serve", "mlp", "--port", "0"], { BATCHES_DIR: folder });
   await ready(first);
   const second = sheaf(t, ["serve", "mlp", "--port", "0"], { BATCHES_DIR: folder });

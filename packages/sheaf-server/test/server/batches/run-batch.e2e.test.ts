@@ -3,12 +3,13 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { join } from "node:path";
 import { test } from "node:test";
 import { sheaf } from "../../e2e/sheaf-process.js";
-import { batchesFolder, line, textOf } from "./batching.js";
+import { temporaryFolder } from "../../folder.js";
+import { line, textOf } from "./batching.js";
 
 const fast = ["--warmup-batches", "0"];
 
 test("sheaf run-batch answers every line of a file, without a server", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const [input, output] = ["in.jsonl", "out.jsonl"].map((name) => join(folder, name)) as [string, string];
   const lines = Array.from({ length: 40 }, (_, n) =>
     line(`${n}`, n === 7 ? "" : `text ${n}`, { body: { input: n === 7 ? "" : `text ${n}` } }),
@@ -35,7 +36,7 @@ test("sheaf run-batch answers every line of a file, without a server", async (t)
 });
 
 test("after an error the same command goes on, and does not take another input for it", async (t) => {
-  const folder = batchesFolder(t);
+  const folder = temporaryFolder(t);
   const [input, other, output] = ["in.jsonl", "other.jsonl", "out.jsonl"].map((name) => join(folder, name)) as [
     string,
     string,

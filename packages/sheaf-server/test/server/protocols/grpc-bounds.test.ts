@@ -54,7 +54,6 @@ const healthOf = (server: GrpcServing, message = { service: "" }) =>
 
 test("with API_KEY every method but health and ServerLive and ServerReady asks for it", async (t) => {
   const server = await grpcServing(t, [doubling()], { apiKey: "s3cret" });
-  await server.ready();
   assert.equal(await healthOf(server), "SERVING");
   assert.equal((await server.call("ServerLive", {})).status, "OK");
   assert.equal((await server.call("ServerReady", {})).status, "OK");
@@ -78,7 +77,6 @@ test("with API_KEY every method but health and ServerLive and ServerReady asks f
 
 test("a message above MAX_BODY_BYTES is RESOURCE_EXHAUSTED, announced or after it was unpacked", async (t) => {
   const server = await grpcServing(t, [doubling()], { maxBodyBytes: 1000 });
-  await server.ready();
   const session = rawClient(t, server);
   const good = encoded(floatsRequest("double", 1, 2, 3));
   const large = encoded({ ...floatsRequest("double", 1, 2, 3), id: "x".repeat(1000) });
@@ -95,7 +93,6 @@ test("a message above MAX_BODY_BYTES is RESOURCE_EXHAUSTED, announced or after i
 
 test("a message is not turned into more objects than the model can need", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const session = rawClient(t, server);
   const name = Buffer.concat([Buffer.from([10, 6]), Buffer.from("double")]);
   // 2 bytes each: an empty input, output, parameter, entry of raw_input_contents; a byte each: an axis.
@@ -120,7 +117,6 @@ test("a message is not turned into more objects than the model can need", async 
 test("of one stream at most 64 requests wait or run, and the others follow", async (t) => {
   const model = gated();
   const server = await grpcServing(t, [model], { maxBatchSize: 1 });
-  await server.ready();
   const stream = server.stream();
   let replies = 0;
   stream.on("data", () => replies++);
@@ -138,7 +134,6 @@ test("of one stream at most 64 requests wait or run, and the others follow", asy
 test("a shutdown answers what is in, tells those who watch, ends streams, and refuses the rest as UNAVAILABLE", async (t) => {
   const model = gated();
   const server = await grpcServing(t, [model]);
-  await server.ready();
   const { path, requestSerialize, responseDeserialize } = health["Watch"]!;
   const watch = server.client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, { service: "" });
   watch.on("error", () => undefined);
@@ -167,7 +162,6 @@ test("a shutdown answers what is in, tells those who watch, ends streams, and re
 
 test("a client that only pings is cut off; one that pings and calls is not", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const flood = rawClient(t, server);
   const end = once(flood, "close");
   let pings = 0;
@@ -195,7 +189,6 @@ test("a call that arrives too slowly is reset, and so is one whose reply is not 
   Object.assign(costs, { replyMs: 200 });
   t.after(() => Object.assign(costs, { replyMs }));
   const server = await grpcServing(t, [doubling(), wide], { uploadTimeoutMs: 200 });
-  await server.ready();
   const session = rawClient(t, server);
   const slow = session.request(headers);
   slow.on("error", () => undefined);
@@ -215,7 +208,6 @@ test("a call that arrives too slowly is reset, and so is one whose reply is not 
 test("MAX_CONNECTIONS bounds connections, and calls of all connections together", async (t) => {
   const model = gated();
   const server = await grpcServing(t, [model], { maxConnections: 3 });
-  await server.ready();
   const request = floatsRequest("gated", 1, 2, 3);
   const calls = [server.call("ModelInfer", request), server.call("ModelInfer", request), server.call("ModelInfer", request)]; // prettier-ignore
   await model.started;

@@ -32,7 +32,6 @@ async function halfOpenCalls(t: TestContext, server: GrpcServing): Promise<Clien
 test("a half-open call that is dropped costs as much as one alone, however many are dropped with it", async (t) => {
   const executions = await countingExecutions(t);
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const sessions: ClientHttp2Session[] = [];
   for (let i = 0; i < connections; i++) sessions.push(await halfOpenCalls(t, server));
   await executions.busiest();
@@ -49,7 +48,6 @@ test("a half-open call that is dropped costs as much as one alone, however many 
 
 test("a connection may have 1,000 calls open at once", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const session = connect(`http://${server.grpcAddress}`);
   session.on("error", () => undefined);
   atEnd(t, () => session.destroy());

@@ -43,7 +43,6 @@ const inputs = datatypes.map((datatype) => ({ name: datatype, datatype, shape: [
 
 test("every question over gRPC has the answer that it has over HTTP", async (t) => {
   const server = await grpcServing(t, [doubling(), measuringTexts()]);
-  await server.ready();
   const reply = async (method: string, message: object = {}) => (await server.call(method, message)).reply;
   const json = async (path: string) => (await server.get(path)).json;
   assert.deepEqual(await reply("ServerLive"), { live: true });
@@ -83,7 +82,6 @@ test("without keys the calls of a connection have one account: inputs that keep 
     return items;
   };
   const server = await grpcServing(t, [{ ...doubling(), run }]);
-  await server.ready();
   const infer = async (...firsts: number[]): Promise<unknown> =>
     server.call("ModelInfer", floatsRequest("double", ...firsts.flatMap((first) => [first, 0, 0])));
   for (const broken of [101, 102, 103]) await infer(1, broken);
@@ -94,7 +92,6 @@ test("without keys the calls of a connection have one account: inputs that keep 
 
 test("raw and typed contents of every datatype give the same bytes", async (t) => {
   const server = await grpcServing(t, [echo]);
-  await server.ready();
   const typed = inputs.map((input) => ({ ...input, contents: elements[input.datatype].contents }));
   const raw = datatypes.map((datatype) => elements[datatype].bytes);
   for (const message of [{ inputs: typed }, { inputs, raw_input_contents: raw }]) {
@@ -111,7 +108,6 @@ test("raw and typed contents of every datatype give the same bytes", async (t) =
 
 test("binary_data_size, which KServe's client sends, is taken where it is the length of the raw contents", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const good = floatsRequest("double", 1, 2, 3);
   const parameters = { binary_data_size: { int64_param: 12 } };
   const { status, details } = await server.call("ModelInfer", { ...good, inputs: [{ ...good.inputs[0], parameters }] });
@@ -122,7 +118,6 @@ test("halves come as raw contents, and go back the same; typed contents have no 
   const tensor = { name: "x", datatype: "FP16", shape: [2] } as const;
   const kind = { kind: "tensors", tensors: [tensor] } as const;
   const server = await grpcServing(t, [{ name: "halves", input: kind, output: kind, run: (items: object[]) => items }]);
-  await server.ready();
   const inputs = [{ ...tensor, shape: [1, 2] }];
   const ask = (more: object): any => server.call("ModelInfer", { model_name: "halves", ...more });
   const bytes = Buffer.from(Uint16Array.of(0x3c00, 0xc000).buffer);
@@ -138,7 +133,6 @@ test("halves come as raw contents, and go back the same; typed contents have no 
 test("what is wrong is said with the path of the wrong value, and nothing runs", async (t) => {
   const model = doubling();
   const server = await grpcServing(t, [model, echo, measuringTexts()], { maxTextChars: 10 });
-  await server.ready();
   const good = floatsRequest("double", 1, 2, 3);
   const [input] = good.inputs;
   const only = (contents: object, datatype: string) => ({
@@ -203,7 +197,6 @@ test("errors speak of metadata, deadlines and shapes as they were sent, not of H
 
 test("a call's id comes back, or a new one; priority and deadline are taken from its metadata too", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const request = floatsRequest("double", 1, 2, 3);
   assert.equal((await server.call("ModelInfer", request, { "x-request-id": "mine" })).trailers["x-request-id"], "mine");
   assert.match(String((await server.call("ModelInfer", request)).trailers["x-request-id"]), /^[\da-f]{32}$/);
@@ -221,7 +214,6 @@ test("a call's id comes back, or a new one; priority and deadline are taken from
 test("an item whose caller's gRPC deadline passes, or who cancels, does not run", async (t) => {
   const model = gated();
   const server = await grpcServing(t, [model], { maxBatchSize: 1 });
-  await server.ready();
   const request = floatsRequest("gated", 1, 2, 3);
   const running = server.call("ModelInfer", request);
   await model.started;
@@ -243,7 +235,6 @@ test("an item whose caller's gRPC deadline passes, or who cancels, does not run"
 
 test("a stream answers in the order of its requests, each with its own result or error", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   const stream = server.stream();
   const replies: any[] = [];
   stream.on("data", (reply) => replies.push(reply));
@@ -267,7 +258,6 @@ for (const [queueFullStatus, expected] of [
   test(`a full queue is ${expected} with the time to come back where QUEUE_FULL_STATUS is ${queueFullStatus}`, async (t) => {
     const model = gated();
     const server = await grpcServing(t, [model], { maxBatchSize: 1, queueMaxSize: 1, queueFullStatus });
-    await server.ready();
     const request = floatsRequest("gated", 1, 2, 3);
     const first = server.call("ModelInfer", request);
     await model.started;
@@ -294,7 +284,6 @@ test("a method that Sheaf does not have is UNIMPLEMENTED", async (t) => {
 
 test("calls are counted by method and status, a stream's requests each", async (t) => {
   const server = await grpcServing(t, [doubling()]);
-  await server.ready();
   await server.call("ModelInfer", floatsRequest("double", 1, 2, 3));
   await server.call("ModelInfer", floatsRequest("none", 1, 2, 3));
   const stream = server.stream();

@@ -73,7 +73,6 @@ const floats = (...values: number[]): Buffer => Buffer.from(Float32Array.from(va
 
 test("server, health and model metadata have the protocol's fields", async (t) => {
   const server = await serving(t, [doubling(), adding, measuringTexts()]);
-  await server.ready();
   const { json: metadata } = await server.get("/v2");
   assert.equal(metadata.name, "sheaf");
   assert.deepEqual(metadata.extensions, ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"]);
@@ -144,7 +143,6 @@ test("config says what a model takes and how it is served, in Triton's words", a
 test("stats count requests, items and batches of every protocol, and their times", async (t) => {
   const failing: ModelDefinition = { ...doubling("fail"), run: () => Promise.reject(new Error("broken")) };
   const server = await serving(t, [doubling(), failing], { maxBatchSize: 4, schedulerStrategy: "greedy" });
-  await server.ready();
   const statsOf = async (path: string): Promise<any> => (await server.get(path)).json.model_stats;
   const [before] = await statsOf("/v2/models/double/stats");
   assert.deepEqual([before.last_inference, before.inference_count, before.execution_count], [0, 0, 0]);
@@ -210,7 +208,6 @@ test("the repository's index lists every model and its state, or those that are 
 
 test("JSON tensors, flat or nested, of several types; rows are items, and may be more than a batch", async (t) => {
   const server = await serving(t, [adding], { maxBatchSize: 4 });
-  await server.ready();
   const { status, json } = await server.post("/v2/models/add/infer", {
     id: "42",
     inputs: [
@@ -241,7 +238,6 @@ test("JSON tensors, flat or nested, of several types; rows are items, and may be
 test("forty rows go through batches of four and come back in order", async (t) => {
   const model = doubling();
   const server = await serving(t, [model], { maxBatchSize: 4 });
-  await server.ready();
   const data = Array.from({ length: 120 }, (_, i) => i);
   const inputs = [{ name: "input", shape: [40, 3], datatype: "FP32", data }];
   const { json } = await server.post(infer, { inputs });
@@ -253,7 +249,6 @@ test("forty rows go through batches of four and come back in order", async (t) =
 
 test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
   const server = await serving(t, [adding, doubling()]);
-  await server.ready();
   const words = Buffer.concat([Buffer.from([2, 0, 0, 0]), Buffer.from("é"), Buffer.from([0, 0, 0, 0])]);
   const int64 = Buffer.from(BigInt64Array.of(9007199254740993n, -5n).buffer);
   const reply = await postBinary(
@@ -298,7 +293,6 @@ test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
 
 test("a repeated JSON head is used with the new bytes after it, and a different one is parsed", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const sized = (more: object = {}): object => ({
     ...more,
     inputs: [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }],
@@ -316,7 +310,6 @@ test("a repeated JSON head is used with the new bytes after it, and a different 
 
 test("texts are BYTES, as a row or as a column, and an empty one is refused", async (t) => {
   const server = await serving(t, [measuringTexts()]);
-  await server.ready();
   for (const shape of [[2], [2, 1]]) {
     const inputs = [{ name: "text", shape, datatype: "BYTES", data: ["ab", "c"] }];
     const { json } = await server.post("/v2/models/measure/infer", { inputs });
@@ -330,7 +323,6 @@ test("texts are BYTES, as a row or as a column, and an empty one is refused", as
 
 test("what breaks the protocol is a 400 with its reason, and the server serves on", async (t) => {
   const server = await serving(t, [doubling(), measuringTexts()]);
-  await server.ready();
   const input = { name: "input", shape: [1, 3], datatype: "FP32" };
   const data = [1, 2, 3];
   const good = { ...input, data };
@@ -385,7 +377,6 @@ test("what breaks the protocol is a 400 with its reason, and the server serves o
 test("shapes and values that the model does not take are a 422, before any queue space", async (t) => {
   const model = doubling();
   const server = await serving(t, [model], { maxInputs: 10 });
-  await server.ready();
   const input = { name: "input", datatype: "FP32" };
   const post = (shape: number[], data: unknown[]) => server.post(infer, { inputs: [{ ...input, shape, data }] });
   assert.match((await post([1, 4], [1, 2, 3, 4])).json.error, /shape must be \[-1, 3\] .* got \[1, 4\]/);
@@ -406,7 +397,6 @@ test("shapes and values that the model does not take are a 422, before any queue
 
 test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are refused", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] }];
   const post = (parameters: unknown) => server.post(infer, { inputs, parameters });
   for (const priority of [0, 1, 2]) assert.equal((await post({ priority, timeout: 5_000_000 })).status, 200);
@@ -425,7 +415,6 @@ test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are r
 
 test("a parameter that does nothing here is refused by its name", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const input = { name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] };
   const output = (parameters: object): object => ({ inputs: [input], outputs: [{ name: "output", parameters }] });
   const cases: [object, RegExp][] = [
@@ -444,7 +433,6 @@ test("a parameter that does nothing here is refused by its name", async (t) => {
 
 test("a compressed body is a 415, whatever its content type", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   for (const type of ["application/json", "application/octet-stream", "text/plain", undefined]) {
     const { statusCode, body } = await server.app.inject({
       method: "POST",
@@ -459,7 +447,6 @@ test("a compressed body is a 415, whatever its content type", async (t) => {
 
 test("a binary text that is not UTF-8 is a 422, by its place", async (t) => {
   const server = await serving(t, [measuringTexts()]);
-  await server.ready();
   const texts = [Buffer.from("é"), Buffer.from([0x61, 0xff])];
   const bytes = Buffer.concat(
     texts.flatMap((text) => {
@@ -475,7 +462,6 @@ test("a binary text that is not UTF-8 is a 422, by its place", async (t) => {
 
 test("a body of no type is taken with a header length, another type is a 415", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }];
   const body = { inputs };
   const wrong = await postBinary(server, infer, body, floats(1, 2, 3), {
@@ -501,7 +487,6 @@ test("a model of JSON values, as a worker module is, takes and gives a JSON text
       run: (items: unknown[]) => items.map((item) => ({ got: item, floats: Float32Array.of(1, 2) })),
     },
   ]);
-  await server.ready();
   const { json: metadata } = await server.get("/v2/models/any");
   assert.deepEqual(metadata.inputs, [{ name: "input", datatype: "BYTES", shape: [-1] }]);
   assert.deepEqual(metadata.outputs, [{ name: "output", datatype: "BYTES", shape: [-1] }]);
@@ -521,7 +506,6 @@ test("a model of JSON values, as a worker module is, takes and gives a JSON text
 
 test("every model route answers for version 1 too, and 404 for any other", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const path = "/v2/models/double/versions/1";
   assert.deepEqual((await server.get(path)).json, (await server.get("/v2/models/double")).json);
   assert.deepEqual((await server.get(`${path}/ready`)).json, { name: "double", ready: true });
@@ -540,7 +524,6 @@ test("every model route answers for version 1 too, and 404 for any other", async
 
 test("binary tensors are read wherever they stand in the body", async (t) => {
   const server = await serving(t, [doubling()]);
-  await server.ready();
   const inputs = [{ name: "input", shape: [2, 3], datatype: "FP32", parameters: { binary_data_size: 24 } }];
   // The JSON grows by a byte each time, so that the tensor starts at every remainder of 8.
   for (let length = 0; length < 9; length++) {
@@ -553,7 +536,6 @@ test("binary tensors are read wherever they stand in the body", async (t) => {
 
 test("a binary body above MAX_BODY_BYTES is a 413, announced or not", async (t) => {
   const server = await serving(t, [doubling()], { maxBodyBytes: 1000 });
-  await server.ready();
   const inputs = [{ name: "input", shape: [100, 3], datatype: "FP32", parameters: { binary_data_size: 1200 } }];
   const announced = await postBinary(server, infer, { inputs }, Buffer.alloc(1200));
   assert.equal(announced.status, 413);

@@ -42,7 +42,6 @@ const models = [embeddingTexts, judgingTexts, rankingPairs, tokenVectors, doubli
 test("every route of another service answers a wrong request with its status, in the form that its clients read", async (t) => {
   const settings = { apiKey: "key", maxInputs: 2, maxBodyBytes: 1000, maxTextChars: 20 };
   const server = await serving(t, models, settings);
-  await server.ready();
   const key = { authorization: "Bearer key" };
   for (const { path, body, field, form } of routes) {
     await t.test(`${path}, ${field}`, async () => {
