@@ -1,7 +1,9 @@
-import type { Parts } from "./decision.ts";
+import type { Settings } from "../contract/settings.ts";
+import type { Background } from "../pick/background.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { Entry } from "../queue/entry.ts";
 import type { Group } from "../queue/group.ts";
-import { choosesByWeight } from "../measure/learned-cost.ts";
+import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 
 /**
  * Up to this mean deviation, one that scatters more is given up earlier. Beyond it items differ, or the machine is crowded:
@@ -9,14 +11,19 @@ import { choosesByWeight } from "../measure/learned-cost.ts";
  */
 const steadyNoise = 1 / 15;
 
-type LateParts<In, Out> = Pick<Parts<In, Out>, "settings" | "queue" | "cost" | "background">;
+interface LateParts<In> {
+  readonly settings: Pick<Settings<never, never>, "maxBatchSize" | "batchWeight">;
+  readonly queue: Queue<In>;
+  readonly cost: LearnedCost;
+  readonly background: Background<In>;
+}
 
 /**
  * Drops waiting calls that the next batch would answer after their deadline, all but the last of the group, and says
  * whether there were any. Running items that will be late anyway would make the next ones late too: under overload no call would
  * be in time.
  */
-export function shedLate<In, Out>(parts: LateParts<In, Out>, group: Group<In>, nowMs: number): boolean {
+export function shedLate<In>(parts: LateParts<In>, group: Group<In>, nowMs: number): boolean {
   const { settings, cost, background } = parts;
   const { waiting } = group;
   if (choosesByWeight(settings, cost)) shedByWeight(parts, group, nowMs);
@@ -31,11 +38,7 @@ export function shedLate<In, Out>(parts: LateParts<In, Out>, group: Group<In>, n
 }
 
 /** Only items that would be late even alone: the next batch is composed so that no other is. */
-function shedByWeight<In, Out>(
-  { queue: { cancellation }, cost }: LateParts<In, Out>,
-  group: Group<In>,
-  nowMs: number,
-): void {
+function shedByWeight<In>({ queue: { cancellation }, cost }: LateParts<In>, group: Group<In>, nowMs: number): void {
   const likelyMs = (weight: number): number => cost.caution * cost.of(1, weight, weight);
   [...group.entries()].forEach((entry) => {
     const ownMs = likelyMs(entry.weight);
@@ -45,8 +48,8 @@ function shedByWeight<In, Out>(
 }
 
 /** All items but the most that one batch answers in time: those with the latest deadlines, and of one deadline the first. */
-function shedBySize<In, Out>(
-  { queue: { cancellation, nextDeadlineAtMs }, cost }: LateParts<In, Out>,
+function shedBySize<In>(
+  { queue: { cancellation, nextDeadlineAtMs }, cost }: LateParts<In>,
   group: Group<In>,
   nowMs: number,
   waiting: number,

@@ -1,8 +1,7 @@
 import { type Batch, Entry, reject } from "./entry.ts";
-import { Deadlines } from "./deadlines.ts";
-import { behind, stopsKey } from "./order-keys.ts";
-import type { Queue } from "./queue.ts";
-import type { Waiter } from "./waiters.ts";
+import { Deadlines, type Watched } from "./deadlines.ts";
+import { behind, type OrderKeys, stopsKey } from "./order-keys.ts";
+import type { Tenants } from "./tenants.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Settings } from "../contract/settings.ts";
 import type { Clock } from "../runtime/runtime.ts";
@@ -17,44 +16,54 @@ const mostExpired = 500;
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
-/** An item that waits or runs, or one who waits for room. */
-export type Watched<In> = Entry<In> | Waiter<In>;
+/** One who waits for room. */
+interface AwaitsRoom extends Watched {
+  dismiss(error: unknown, outcome: Outcome): void;
+}
+
+/** What its caller leaves. */
+interface LeftQueue<In> {
+  readonly tally: Record<Outcome, number>;
+  readonly order: OrderKeys<In> | undefined;
+  readonly tenants: Tenants<In> | undefined;
+  leave(entry: Entry<In>, waitedMs: number): void;
+}
 
 /** Watches the signals and deadlines of waiting and running calls, and settles the calls whose caller leaves. */
 export class Cancellation<In> {
   /** Made when the first deadline comes. */
-  deadlines: Deadlines<In> | undefined;
-  #aborts: AbortListeners<Watched<In>> | undefined;
+  deadlines: Deadlines<Entry<In> | AwaitsRoom> | undefined;
+  #aborts: AbortListeners<Entry<In> | AwaitsRoom> | undefined;
   /** Is woken when there may be room in the queue again. */
   scheduler: { wake(): void; readonly stallCause: string | undefined } | undefined;
   readonly #clock: Clock;
   readonly #name: string;
-  readonly #queue: Queue<In>;
+  readonly #queue: LeftQueue<In>;
 
-  constructor({ clock, name }: Pick<Settings<In, never>, "clock" | "name">, queue: Queue<In>) {
+  constructor({ clock, name }: Pick<Settings<In, never>, "clock" | "name">, queue: LeftQueue<In>) {
     this.#clock = clock;
     this.#name = name;
     this.#queue = queue;
   }
 
   /** Made when the first signal comes. */
-  get aborts(): AbortListeners<Watched<In>> {
+  get aborts(): AbortListeners<Entry<In> | AwaitsRoom> {
     return (this.#aborts ??= new AbortListeners((watched) => {
       const signal = watched.terms.signal!;
-      if (!(watched instanceof Entry)) watched.line!.dismiss(watched, signal.reason, "aborted");
+      if (!(watched instanceof Entry)) watched.dismiss(signal.reason, "aborted");
       else if (!isSpared(watched, signal)) this.withdraw(watched, signal.reason, "aborted");
     }));
   }
 
   /** From now on the signal and the deadline of its caller count. */
-  watch(watched: Watched<In>): void {
+  watch(watched: Entry<In> | AwaitsRoom): void {
     const { signal, deadlineAtMs } = watched.terms;
     if (signal !== undefined) this.aborts.add(signal, watched);
     if (deadlineAtMs !== Infinity) (this.deadlines ??= new Deadlines()).add(watched);
   }
 
   /** Its caller has settled. */
-  unwatch(watched: Watched<In>): void {
+  unwatch(watched: Entry<In> | AwaitsRoom): void {
     const { signal, deadlineAtMs } = watched.terms;
     if (signal !== undefined) this.aborts.remove(signal, watched);
     if (deadlineAtMs !== Infinity) this.deadlines!.left();
@@ -118,7 +127,7 @@ export class Cancellation<In> {
   }
 
   /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
-  expired(watched: Watched<In>, likelyMs?: number): void {
+  expired(watched: Entry<In> | AwaitsRoom, likelyMs?: number): void {
     const { deadlineAtMs, arrivedAtMs } = watched.terms;
     const timeoutMs = deadlineAtMs - arrivedAtMs;
     const isWaiting = !(watched instanceof Entry) || watched.laneQueue !== undefined;
@@ -127,7 +136,7 @@ export class Cancellation<In> {
         ? timeoutError(this.#name, timeoutMs, isWaiting, this.scheduler?.stallCause)
         : foreseenError(this.#name, timeoutMs, likelyMs);
     if (watched instanceof Entry) this.withdraw(watched, error, "timeout");
-    else watched.line!.dismiss(watched, error, "timeout");
+    else watched.dismiss(error, "timeout");
   }
 
   #remove(entry: Entry<In>, nowMs: number): void {

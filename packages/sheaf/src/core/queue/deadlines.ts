@@ -1,13 +1,18 @@
-import type { Watched } from "./cancellation.ts";
-import { Entry } from "./entry.ts";
+import type { Terms } from "./entry.ts";
+
+/** One whose caller may leave. */
+export interface Watched {
+  readonly terms: Terms;
+  readonly hasLeft: boolean;
+}
 
 /** So many deadlines of settled entries are kept, and more where they are less than half. */
 const leastKept = 64;
 
 /** The deadlines of those who wait or run, in order. Most come in order; that of one who has settled stays for a while. */
-export class Deadlines<In> {
+export class Deadlines<T extends Watched> {
   #atMs: number[] = [];
-  #entries: Watched<In>[] = [];
+  #entries: T[] = [];
   /** Those before it are over. */
   #head = 0;
   /** Entries here that have settled, or have another deadline. */
@@ -18,7 +23,7 @@ export class Deadlines<In> {
     return this.#first() === undefined ? Infinity : this.#atMs[this.#head]!;
   }
 
-  add(entry: Watched<In>): void {
+  add(entry: T): void {
     const { deadlineAtMs } = entry.terms;
     let at = this.#atMs.length;
     if (at > this.#head && this.#atMs[at - 1]! > deadlineAtMs) at = this.#placeOf(deadlineAtMs);
@@ -32,7 +37,7 @@ export class Deadlines<In> {
   }
 
   /** The entry whose deadline is the first, if that has come by `nowMs`. */
-  due(nowMs: number): Watched<In> | undefined {
+  due(nowMs: number): T | undefined {
     const entry = this.#first();
     return entry !== undefined && this.#atMs[this.#head]! <= nowMs ? entry : undefined;
   }
@@ -46,15 +51,14 @@ export class Deadlines<In> {
     this.#head = this.#over = 0;
   }
 
-  #first(): Watched<In> | undefined {
+  #first(): T | undefined {
     const entries = this.#entries;
     while (this.#head < entries.length && !this.#isLive(entries[this.#head]!, this.#head)) this.#head++;
     return entries[this.#head];
   }
 
-  #isLive(watched: Watched<In>, index: number): boolean {
-    const isIn = watched instanceof Entry ? watched.settler : watched.line;
-    return isIn !== undefined && watched.terms.deadlineAtMs === this.#atMs[index];
+  #isLive({ hasLeft, terms }: T, index: number): boolean {
+    return !hasLeft && terms.deadlineAtMs === this.#atMs[index];
   }
 
   /** Behind those of the same moment. */

@@ -3,7 +3,7 @@ import { drainMs, type Waiting } from "../measure/expected-latency.ts";
 import { Entry, Keys, type Settler, type Terms } from "./entry.ts";
 import type { Group } from "./group.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
-import { Waiters, type Waiter } from "./waiters.ts";
+import { Waiter, Waiters } from "./waiters.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { dueAtMs } from "../../policies/overtaking.ts";
 import { behind, type OrderKey, stopsKey } from "./order-keys.ts";
@@ -104,25 +104,16 @@ export class Entrance<In, Out> {
     mayWait: boolean,
     entry?: Entry<In>,
   ): void {
-    const waiter: Waiter<In> = {
-      items,
-      terms,
-      position: 0,
-      settlerAt,
-      entry,
-      epoch: this.queue.epochs.current,
-      line: undefined,
-      order: 0,
-    };
+    const waiter = new Waiter(items, terms, settlerAt, this.queue.epochs.current, entry);
     const own = this.admission.roomOf(terms.lane);
     const room = this.admission.lineOf(own, entry?.keys?.orderKey);
     const waiters = (room.waiters ??= new Waiters(room, this, this.#takesTurns));
     if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
-    this.admission.checkOpen(items.length - waiter.position, terms.signal);
+    this.admission.checkOpen(waiter.left, terms.signal);
     waiter.epoch = this.queue.epochs.current;
     const tenant = waiter.entry?.keys?.tenant;
     if (!room.hasRoomFor(tenant) && !((mayWait || room !== own) && waiters.hasRoom(this.queue.maxSize, tenant))) {
-      this.#refuse(items.length - waiter.position, this.#full(room, tenant), room, tenant);
+      this.#refuse(waiter.left, this.#full(room, tenant), room, tenant);
     }
     waiters.add(waiter);
     waiters.admit();

@@ -103,6 +103,10 @@ export class Entry<In = unknown> {
     this.keys = keys;
   }
 
+  get hasLeft(): boolean {
+    return this.settler === undefined;
+  }
+
   /** The queue in which it waits. */
   get laneQueue(): LaneQueue<In> | undefined {
     return this.place?.laneQueue;

@@ -7,12 +7,12 @@ import type { Outcome } from "./cancellation.ts";
 import { mayHold, type Account } from "./tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
-export interface Waiter<In> {
+export class Waiter<In> {
   readonly items: ArrayLike<In>;
   readonly terms: Terms;
+  readonly settlerAt: (index: number) => Settler;
   /** The next item to let in. */
-  position: number;
-  settlerAt(index: number): Settler;
+  position = 0;
   /**
    * The next item with its keys. Those of a single call are computed when it is made, those of a list item by item, on
    * admission, or with tenants when the item before has been admitted.
@@ -22,11 +22,39 @@ export interface Waiter<In> {
   /** Where it waits. */
   line: Waiters<In> | undefined;
   /** The earlier of two that wait has the lower one, in whichever line they stand; 0 before it waits. */
-  order: number;
+  order = 0;
   /** With order keys, once asked: the index of the last item of each. */
-  lastOf?: Map<unknown, number> | undefined;
+  lastOf: Map<unknown, number> | undefined;
   /** With tenants: the one in whose line it stands. */
-  tenant?: Account<In> | undefined;
+  tenant: Account<In> | undefined;
+
+  constructor(
+    items: ArrayLike<In>,
+    terms: Terms,
+    settlerAt: (index: number) => Settler,
+    epoch: Epoch,
+    entry: Entry<In> | undefined,
+  ) {
+    this.items = items;
+    this.terms = terms;
+    this.settlerAt = settlerAt;
+    this.epoch = epoch;
+    this.entry = entry;
+  }
+
+  /** Its items that wait. */
+  get left(): number {
+    return this.items.length - this.position;
+  }
+
+  get hasLeft(): boolean {
+    return this.line === undefined;
+  }
+
+  /** Its caller leaves. */
+  dismiss(error: unknown, outcome: Outcome): void {
+    this.line!.dismiss(this, error, outcome);
+  }
 }
 
 /** Where those go in who have room. */
@@ -97,7 +125,7 @@ export class Waiters<In> {
 
   /** Lets a waiter of the other line stand here, by its order. */
   #takeOver(waiter: Waiter<In>): void {
-    waiter.epoch.unsettled -= waiter.items.length - waiter.position;
+    waiter.epoch.unsettled -= waiter.left;
     this.add(waiter);
     const inOrder = this.#all().sort((a, b) => a.order - b.order);
     this.#waiting.clear();
@@ -105,11 +133,11 @@ export class Waiters<In> {
   }
 
   add(waiter: Waiter<In>): void {
-    waiter.epoch.unsettled += waiter.items.length - waiter.position;
+    waiter.epoch.unsettled += waiter.left;
     this.#waiting.add(waiter);
     waiter.order ||= this.#door.admission.nextOrder();
     waiter.line = this;
-    this.items += waiter.items.length - waiter.position;
+    this.items += waiter.left;
     this.size = this.#waiting.size;
     if (this.byTurns) this.#joinLine(waiter);
     this.#door.queue.cancellation.watch(waiter);
@@ -119,7 +147,7 @@ export class Waiters<In> {
     this.#waiting.delete(waiter);
     waiter.line = undefined;
     this.#leaveLine(waiter);
-    this.items -= waiter.items.length - waiter.position;
+    this.items -= waiter.left;
     this.size = this.#waiting.size;
     this.#door.queue.cancellation.unwatch(waiter);
   }
@@ -255,7 +283,7 @@ export class Waiters<In> {
   /** Moves everyone who waits for room to this epoch. */
   relabel(epoch: Epoch): void {
     for (const waiter of this.#all()) {
-      this.#door.queue.epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
+      this.#door.queue.epochs.takeOver(waiter.epoch, epoch, waiter.left);
       waiter.epoch = epoch;
     }
   }
