@@ -10,7 +10,7 @@ import { Availability, type Fault } from "../../../dist/adapters/nats/front-end/
 import { createBatcher } from "../../../dist/index.js";
 import { manualClock } from "../../../dist/testing/index.js";
 import { freePort, startNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
-import { Rig, double, natsTest, tokenOf, until } from "./rig.js";
+import { Rig, double, intercept, natsTest, numbers, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -109,22 +109,18 @@ natsTest("a queue that can be used but not be looked for: a probe finds that it 
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
-  const request = connection.request.bind(connection);
   let mayUseApi = true;
-  connection.request = (...call: Parameters<typeof request>) =>
-    mayUseApi || !call[0].startsWith("$JS.API.") ? request(...call) : Promise.reject(new Error("not allowed"));
+  intercept(connection, (subject) =>
+    mayUseApi || !subject.startsWith("$JS.API.") ? undefined : Promise.reject(new Error("not allowed")),
+  );
   const onWarning = (): void => undefined;
-  const front = natsFrontEnd<number, number>({ headers, queue, connection, holdMs: 0, onWarning });
-  try {
-    await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).error === undefined, "the queue is there");
-    mayUseApi = false;
-    await rig.api(`STREAM.DELETE.${stream}`);
-    await assert.rejects(front(1), { code: "UNAVAILABLE", message: /no such queue/ });
-    await rig.worker(queue, double);
-    await until(async () => (await front(2).catch(() => 0)) === 4, "it serves");
-  } finally {
-    await front.close({ graceMs: 0 });
-  }
+  const front = await rig.frontEnd<number, number>(queue, { connection, holdMs: 0, onWarning });
+  await until(async () => (await rig.api(`STREAM.INFO.${stream}`)).error === undefined, "the queue is there");
+  mayUseApi = false;
+  await rig.api(`STREAM.DELETE.${stream}`);
+  await assert.rejects(front(1), { code: "UNAVAILABLE", message: /no such queue/ });
+  await rig.worker(queue, double);
+  await until(async () => (await front(2).catch(() => 0)) === 4, "it serves");
 });
 
 natsTest("a NATS server that hangs for some seconds: both sides say so, and that it is over", async () => {
@@ -153,7 +149,7 @@ natsTest("calls that wait when NATS hangs are refused once that is known, and do
   // Its threads stop one after the other: until then it may take an item.
   await sleep(100);
   try {
-    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, item) => front(1 + item)));
+    const outcomes = await Promise.allSettled(numbers(20).map((item) => front(1 + item)));
     const reason = /(NATS|JetStream) does not answer/;
     for (const outcome of outcomes) assert.match(String((outcome as { reason?: unknown }).reason), reason);
     assert.match(front.unavailableReason ?? "", reason);

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { headers } from "@nats-io/transport-node";
-import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { BatcherError } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Gate, Rig, mute, natsTest, until, waiting } from "./rig.js";
+import { Gate, Rig, doubled, mute, natsTest, numbers, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
@@ -14,12 +12,12 @@ natsTest("a worker that is gone: its items go to another, each alone, and every 
   const [lost, heir] = [new Gate(), new Gate()];
   heir.open();
   const { queue, front, connection } = await rig.pair(lost.run, { ackWaitMs });
-  const answers = Array.from({ length: 20 }, (_, item) => front.detailed(item));
+  const answers = numbers(20).map((item) => front.detailed(item));
   await until(() => lost.entered.length > 0, "the first worker has a batch");
   await connection.close();
   await rig.worker(queue, heir.run, { ackWaitMs });
   const list = await Promise.all(answers);
-  assertResult(list.map(({ value }) => value), Array.from({ length: 20 }, (_, i) => 2 * i)); // prettier-ignore
+  assertResult(list.map(({ value }) => value), doubled(20)); // prettier-ignore
   const again = list.filter(({ deliveries }) => deliveries > 1);
   assert.ok(again.length > 0);
   for (const { batchSize } of again) assert.equal(batchSize, 1, "a suspect shares no batch");
@@ -36,7 +34,7 @@ natsTest("an item on which the model crashes is a dead letter with an id; its ba
     ),
   );
   await front.ready();
-  const outcomes = await front.settleDetailed(Array.from({ length: 32 }, (_, i) => i));
+  const outcomes = await front.settleDetailed(numbers(32));
   const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
   assert.equal(rejected.length, 1);
   assert.equal(rejected[0].code, "DEAD_LETTERED");
@@ -94,7 +92,7 @@ natsTest("items that a gone front end had published are not run a second time", 
   const gate = new Gate();
   const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
   const gone = await rig.connect();
-  const lost = natsFrontEnd<number, number>({ connection: gone, headers, queue, ackWaitMs });
+  const lost = await rig.frontEnd<number, number>(queue, { connection: gone, ackWaitMs });
   const { worker } = await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 1, concurrency: 10 });
   await lost.ready();
   // A pause of the machine may cost a message to NATS its answer: the item goes out once more.
@@ -119,7 +117,7 @@ natsTest("items that a gone front end had published are not run a second time", 
 natsTest("kill -9 and restart of the server: what was accepted is answered, what was not fails at once", async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, { ackWaitMs }, { maxBatchSize: 4 });
-  const answers = Array.from({ length: 20 }, (_, item) => front(item));
+  const answers = numbers(20).map((item) => front(item));
   await until(async () => (await waiting(front)) === 20, "all are accepted");
   // The queue's word about the last of them comes before the answer to a later question.
   await until(async () => (await front.figures()).length > 0, "it has come");
@@ -128,10 +126,7 @@ natsTest("kill -9 and restart of the server: what was accepted is answered, what
   await assert.rejects(front(99), { code: "UNAVAILABLE", message: /down/ });
   gate.open();
   await rig.nats.restart();
-  assertResult(
-    await Promise.all(answers),
-    Array.from({ length: 20 }, (_, i) => 2 * i),
-  );
+  assertResult(await Promise.all(answers), doubled(20));
 });
 
 natsTest(

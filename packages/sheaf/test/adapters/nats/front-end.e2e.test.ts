@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { headers } from "@nats-io/transport-node";
 import { createBatcher, fixedWindow, type BatchRecord, type Batcher } from "../../../dist/index.js";
-import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, double, natsTest, until } from "./rig.js";
+import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { Gate, Rig, double, doubled, natsTest, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -24,11 +24,8 @@ natsTest("any code that takes a batcher takes a front end", async () => {
   assert.deepEqual(first, { status: "fulfilled", value: 6 });
   assert.equal((second as PromiseRejectedResult).reason.message, "not -3");
   const results: number[] = [];
-  for await (const result of front.map(Array.from({ length: 200 }, (_, i) => i))) results.push(result);
-  assert.deepEqual(
-    results,
-    Array.from({ length: 200 }, (_, i) => 2 * i),
-  );
+  for await (const result of front.map(numbers(200))) results.push(result);
+  assert.deepEqual(results, doubled(200));
   await assert.rejects(front.many(7 as never), TypeError);
   await front[Symbol.asyncDispose]();
   await assert.rejects(front(1), { code: "CLOSED" });
@@ -38,7 +35,7 @@ natsTest("a detailed result names its batch as the record of that batch does", a
   const { front } = await rig.pair(double);
   const records: BatchRecord[] = [];
   front.subscribe((record) => records.push(record));
-  const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => front.detailed(i)));
+  const answers = await Promise.all(numbers(50).map((i) => front.detailed(i)));
   for (const { batchId, batchSize } of answers)
     assert.equal(records.find((record) => record.batchId === batchId)?.size, batchSize);
   assert.equal(front.stats().batches, records.length);
@@ -52,7 +49,7 @@ for (const [whose, fairKey] of [
   natsTest(`figures of ${whose} tell live calls from bulk ones, once both have come`, async () => {
     const gate = new Gate();
     const { front } = await rig.pair(gate.run, { fairKey, maxQueueSize: 8 }, { maxBatchSize: 4 });
-    const bulk = [...Array(30).keys()].map((item) => front(item, { priority: "bulk" }));
+    const bulk = numbers(30).map((item) => front(item, { priority: "bulk" }));
     const outcomes = Promise.allSettled(bulk);
     await until(() => gate.entered.length > 0, "the worker is busy");
     assert.equal(front.stats().lanes, null);
@@ -146,15 +143,13 @@ natsTest("the tag of a call is among the tags of its batch at the worker", async
   const tags: unknown[] = [];
   const batcher = createBatcher(double, { name: queue });
   batcher.subscribe((record) => tags.push(...(record.tags ?? [])));
-  const worker = natsWorker(batcher, { headers, queue, connection: await rig.connect() });
+  const { worker } = await rig.serve(queue, batcher);
   await Promise.all([worker.ready(), front.ready()]);
   await Promise.all([front(1, { tag: "one" }), front(2, { tag: { no: "text" } }), front.many([3, 4], { tag: "list" })]);
   assert.deepEqual(
     tags.map(String).sort((a, b) => (a < b ? -1 : 1)),
     ["list", "list", "one"],
   );
-  await worker.drain();
-  await batcher.close();
 });
 
 natsTest(
@@ -169,7 +164,7 @@ natsTest(
     const { front } = await rig.pair(slow, { refuseLate: 0.85, maxBatchSize: 1 }, { maxBatchSize: 1 });
     await front(0);
     await until(() => front.drainMs(1) !== undefined, "the worker has said how long a run takes");
-    const backlog = Array.from({ length: 200 }, (_, i) => front(i + 1, { timeoutMs: 60_000 }));
+    const backlog = numbers(200).map((i) => front(i + 1, { timeoutMs: 60_000 }));
     // The worker has taken one or two.
     await until(() => (front.lastFigures[1]?.pending ?? 0) >= 190, "the backlog has been counted");
     const late = front(1000, { timeoutMs: 1000 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { headers, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { natsWorker, type NatsFrontEnd, type NatsWorker } from "../../../dist/adapters/nats/index.js";
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import type { NatsFrontEnd, NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
-import { Gate, Rig, natsTest, until } from "./rig.js";
+import { Gate, Rig, natsTest, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -47,7 +47,7 @@ async function handedBack(
   const way = new SlowWay(connection);
   const ended = new Gate();
   const batcher = createBatcher(ended.run, { concurrency: 1 });
-  const first = natsWorker(batcher, { headers, queue, ...options, connection });
+  const { worker: first } = await rig.serve(queue, batcher, { ...options, connection });
   await first.ready();
   await front.ready();
   const answer = front.detailed(item);
@@ -98,7 +98,7 @@ natsTest(
     await bothReport(queue);
     await connection.close();
     await until(() => worker.counts.redelivered === 1, "the last one has it");
-    const others = Array.from({ length: 10 }, (_, i) => 2 + i);
+    const others = numbers(10).map((i) => 2 + i);
     for (const item of others) assert.equal(await front(item), 2 * item);
     assert.deepEqual(last.entered.flat(), others, "and runs others only");
     heir.open();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
 import { BatcherError } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Gate, Rig, mute, natsTest, until } from "./rig.js";
+import { Gate, Rig, mute, natsTest, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -140,7 +140,7 @@ natsTest(
     await start();
     await start();
     await front.ready();
-    const outcomes = await front.settleDetailed(Array.from({ length: 32 }, (_, item) => item));
+    const outcomes = await front.settleDetailed(numbers(32));
     const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");

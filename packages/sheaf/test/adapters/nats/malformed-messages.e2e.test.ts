@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext } from "node:test";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { BatcherError } from "../../../dist/index.js";
-import { Rig, double, natsTest, tokenOf, until } from "./rig.js";
+import { Rig, double, natsTest, numbers, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -181,7 +181,7 @@ natsTest("many items of one signal cost one listener on it", async () => {
   process.on("warning", listener);
   const { front } = await rig.pair(double);
   const { signal } = new AbortController();
-  assert.equal((await front.settleDetailed(Array.from({ length: 50 }, (_, i) => i), { signal })).length, 50); // prettier-ignore
+  assert.equal((await front.settleDetailed(numbers(50), { signal })).length, 50);
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", listener);
   assert.deepEqual(warned, []);

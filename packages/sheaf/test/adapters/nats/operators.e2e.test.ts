@@ -10,7 +10,7 @@ import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { startNats } from "../../../../../test/support/nats-server.mjs";
-import { Gate, Rig, double, natsTest, tokenOf, until, waiting } from "./rig.js";
+import { Gate, Rig, double, doubled, natsTest, numbers, tokenOf, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
@@ -69,13 +69,10 @@ natsTest(
       /discard is "old", and not "new"/,
     ];
     await until(() => [others, rules].every((said) => warnings.some((text) => said.test(text))), "it is told");
-    const answers = Array.from({ length: 20 }, (_, item) => front(item));
+    const answers = numbers(20).map((item) => front(item));
     await until(async () => (await waiting(front)) === 20, "all are kept");
     gate.open();
-    assert.deepEqual(
-      await Promise.all(answers),
-      Array.from({ length: 20 }, (_, item) => 2 * item),
-    );
+    assert.deepEqual(await Promise.all(answers), doubled(20));
     assert.equal((await rig.api(`STREAM.UPDATE.${name}`, { ...kept, no_ack: true })).error, undefined);
     await until(async () => !(await configOf()).no_ack, "items are confirmed again");
     assert.equal(await front(1), 2);
@@ -86,13 +83,7 @@ natsTest("a queue that the server refuses is reported, and one that it takes lat
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
-  const worker = natsWorker(createBatcher(double), {
-    connection: await rig.connect(),
-    headers,
-    queue,
-    maxQueueBytes: 2 ** 50,
-  });
-  t.after(() => worker.drain());
+  await rig.serve(queue, createBatcher(double), { maxQueueBytes: 2 ** 50 });
   const refused = /JetStream refused SHEAF_test.*: insufficient storage.* The queue test \d+\.x reserves \d+ bytes/;
   await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
   const warned = /cannot be used, and is tried again: JetStream refused SHEAF_test.*: insufficient storage/;

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { headers } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/testing/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
-import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Rig, double, natsTest, skip, tokenOf, until } from "./rig.js";
+import { Rig, double, doubled, intercept, natsTest, numbers, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -19,12 +17,12 @@ natsTest("calls that come while NATS restarts are held, and answered when it is 
   const controller = new AbortController();
   const gone = front(50, { signal: controller.signal });
   const late = front(51, { timeoutMs: 100 });
-  const answers = Promise.all(Array.from({ length: 50 }, (_, item) => front(item)));
+  const answers = Promise.all(numbers(50).map((item) => front(item)));
   controller.abort(new Error("the caller has gone"));
   await assert.rejects(gone, /the caller has gone/);
   await assert.rejects(late, { code: "TIMEOUT" });
   await rig.nats.restart();
-  assertResult(await answers, Array.from({ length: 50 }, (_, item) => 2 * item)); // prettier-ignore
+  assertResult(await answers, doubled(50));
   assertResult(worker.counts.delivered, 50, "each was queued once, and those that had ended never");
 });
 
@@ -146,65 +144,53 @@ natsTest("after an election the queue is looked for at once, however many reques
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
-  const request = connection.request.bind(connection);
   // As JetStream while nothing leads the queue.
   let isLeaderless = false;
   let looks = 0;
-  connection.request = (...call: Parameters<typeof request>) => {
-    if (call[0] !== `$JS.API.STREAM.INFO.${stream}`) return request(...call);
+  intercept(connection, (subject) => {
+    if (subject !== `$JS.API.STREAM.INFO.${stream}`) return undefined;
     looks++;
-    return isLeaderless ? new Promise(() => undefined) : request(...call);
+    return isLeaderless ? new Promise(() => undefined) : undefined;
+  });
+  const front = await rig.frontEnd<number, number>(queue, { connection });
+  await rig.worker(queue, double);
+  await front.ready();
+  const operator = await rig.connect();
+  const elected = async (): Promise<void> => {
+    const before = looks;
+    operator.publish(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${stream}`);
+    await until(() => looks > before, "it is looked for");
   };
-  const front = natsFrontEnd<number, number>({ headers, queue, connection });
-  try {
-    await rig.worker(queue, double);
-    await front.ready();
-    const operator = await rig.connect();
-    const elected = async (): Promise<void> => {
-      const before = looks;
-      operator.publish(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${stream}`);
-      await until(() => looks > before, "it is looked for");
-    };
-    isLeaderless = true;
-    for (let election = 0; election < 6; election++) await elected();
-    isLeaderless = false;
-    await elected();
-    await until(() => front.unavailableReason === undefined, "it is found");
-    assert.equal(await front(1), 2);
-  } finally {
-    await front.close({ graceMs: 0 });
-  }
+  isLeaderless = true;
+  for (let election = 0; election < 6; election++) await elected();
+  isLeaderless = false;
+  await elected();
+  await until(() => front.unavailableReason === undefined, "it is found");
+  assert.equal(await front(1), 2);
 });
 
 natsTest("a lane without a leader keeps no items of the others waiting", async () => {
   const queue = rig.newQueue();
   const connection = await rig.connect();
-  const request = connection.request.bind(connection);
   let isLeaderless = false;
   let looks = 0;
-  connection.request = (...call: Parameters<typeof request>) => {
-    if (!isLeaderless || !/^\$JS\.API\.CONSUMER\.INFO\..*-bulk$/.test(call[0])) return request(...call);
+  intercept(connection, (subject) => {
+    if (!isLeaderless || !/^\$JS\.API\.CONSUMER\.INFO\..*-bulk$/.test(subject)) return undefined;
     looks++;
     return new Promise(() => undefined);
-  };
-  const batcher = createBatcher(double);
-  const worker = natsWorker(batcher, { headers, queue, connection });
-  try {
-    await worker.ready();
-    const front = await rig.frontEnd<number, number>(queue);
-    await front.ready();
-    isLeaderless = true;
-    await connection.reconnect();
-    await until(() => looks > 0, "the worker looks for its lanes");
-    let isAnswered = false;
-    const answer = front(1);
-    void answer.then(() => (isAnswered = true)).catch(() => undefined);
-    await until(() => isAnswered, "it is answered");
-    assert.equal(await answer, 2);
-  } finally {
-    await worker.drain({ graceMs: 0 });
-    await batcher.close();
-  }
+  });
+  const { worker } = await rig.serve(queue, createBatcher(double), { connection });
+  await worker.ready();
+  const front = await rig.frontEnd<number, number>(queue);
+  await front.ready();
+  isLeaderless = true;
+  await connection.reconnect();
+  await until(() => looks > 0, "the worker looks for its lanes");
+  let isAnswered = false;
+  const answer = front(1);
+  void answer.then(() => (isAnswered = true)).catch(() => undefined);
+  await until(() => isAnswered, "it is answered");
+  assert.equal(await answer, 2);
 });
 
 natsTest("items given out twice are counted while they are at a worker, and no longer", async () => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { BatcherError, createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Gate, Rig, double, natsTest, until } from "./rig.js";
+import { Gate, Rig, double, doubled, natsTest, numbers, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
@@ -14,7 +14,7 @@ for (const durability of ["file", "memory", "none"] as const) {
     const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
     await Promise.all(fronts.map((front) => front.ready()));
     await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
-    const items = Array.from({ length: 500 }, (_, i) => i);
+    const items = numbers(500);
     const answers = await Promise.all(
       fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
     );
@@ -112,6 +112,7 @@ natsTest("past its deadline a call gets TIMEOUT, and the item is not run", async
   const first = front(0);
   await until(() => gate.entered.length === 1, "the slot is taken");
   await assert.rejects(front(1, { timeoutMs: 60 }), { code: "TIMEOUT", message: /within 60 ms/ });
+  await until(async () => (await waiting(front)) === 1, "it has left the queue");
   gate.open();
   assert.equal(await first, 0);
   assert.equal(await front(2), 4);
@@ -153,14 +154,14 @@ natsTest("a drained worker finishes what it has, gives back the rest, and anothe
   const [slow, quick] = [new Gate(), new Gate()];
   quick.open();
   const { queue, front, worker } = await rig.pair(slow.run, {}, { maxBatchSize: 4 });
-  const answers = Array.from({ length: 40 }, (_, item) => front.detailed(item));
+  const answers = numbers(40).map((item) => front.detailed(item));
   await until(() => slow.entered.length === 1, "a batch runs");
   const drained = worker.drain();
   await until(() => front.workers().length === 0, "it has said that it goes");
   await rig.worker(queue, quick.run);
   slow.open();
   await drained;
-  assertResult((await Promise.all(answers)).map(({ value }) => value), Array.from({ length: 40 }, (_, i) => 2 * i)); // prettier-ignore
+  assertResult((await Promise.all(answers)).map(({ value }) => value), doubled(40)); // prettier-ignore
   assertResult(slow.entered.flat().length + quick.entered.flat().length, 40, "nothing ran twice");
   assert.ok(slow.entered.flat().length <= 8);
 });

@@ -11,7 +11,13 @@ import {
   type NatsWorkerOptions,
 } from "../../../dist/adapters/nats/index.js";
 import type { NatsQueueOptions } from "../../../dist/internal/nats.js";
-import { createBatcher, type BatcherOptions, type BatchFunction, type Executor } from "../../../dist/index.js";
+import {
+  createBatcher,
+  type Batcher,
+  type BatcherOptions,
+  type BatchFunction,
+  type Executor,
+} from "../../../dist/index.js";
 import { startNats, whyNoNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
 
 /** Why these tests do not run here; where CI=true that throws instead. */
@@ -77,7 +83,8 @@ export class Rig {
     queue: string,
     options: Shared & Partial<NatsFrontEndOptions<In>> = {},
   ): Promise<NatsFrontEnd<In, Out>> {
-    const frontEnd = natsFrontEnd<In, Out>({ headers, queue, ...options, connection: await this.connect() });
+    const { connection = await this.connect() } = options;
+    const frontEnd = natsFrontEnd<In, Out>({ headers, queue, ...options, connection });
     this.#ends.push(() => frontEnd.close({ graceMs: 0 }));
     return frontEnd;
   }
@@ -87,7 +94,6 @@ export class Rig {
     run: BatchFunction<In, Out> | Executor<In, Out>,
     options: Shared & Own & BatcherOptions<In, Out> = {},
   ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
-    const connection = await this.connect();
     const isShared = ([name]: [string, unknown]): boolean => sharedOptions.has(name);
     const entries = Object.entries(options);
     const shared = Object.fromEntries(entries.filter(isShared)) as Shared & Own;
@@ -95,8 +101,19 @@ export class Rig {
     const { maxQueueSize, clock } = own as Shared;
     const concurrency = typeof run === "function" ? 1 : run.slots;
     const batcher = createBatcher<In, Out>(run, { concurrency, ...own, name: queue });
-    const worker = natsWorker(batcher, { headers, queue, ...shared, maxQueueSize, clock, connection });
-    await worker.ready();
+    const served = await this.serve(queue, batcher, { ...shared, maxQueueSize, clock });
+    await served.worker.ready();
+    return served;
+  }
+
+  /** A worker over that batcher. */
+  async serve<In, Out>(
+    queue: string,
+    batcher: Batcher<In, Out>,
+    options: Shared & Own & { readonly connection?: NatsConnection } = {},
+  ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
+    const { connection = await this.connect() } = options;
+    const worker = natsWorker(batcher, { headers, queue, ...options, connection });
     this.#ends.push(async () => {
       await worker.drain({ graceMs: 0 });
       await batcher.close({ graceMs: 0 });
@@ -178,6 +195,16 @@ export function mute(connection: NatsConnection): () => void {
   connection.publish = () => undefined;
   return () => void (connection.publish = publish);
 }
+
+/** Lets `answer` take requests over `connection`; those for which it gives undefined go to the server. */
+export function intercept(connection: NatsConnection, answer: (subject: string) => Promise<never> | undefined): void {
+  const request = connection.request.bind(connection);
+  connection.request = (...call: Parameters<typeof request>) => answer(call[0]) ?? request(...call);
+}
+
+/** The whole numbers from 0 on, and what `double` makes of them. */
+export const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+export const doubled = (count: number): number[] => double(numbers(count));
 
 /** A batch function that the test lets go on. */
 export class Gate {

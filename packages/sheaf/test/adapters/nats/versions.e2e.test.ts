@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { routeOf, versionsOf } from "../../../dist/adapters/nats/queue/versions.js";
-import { Rig, natsTest, until, waiting } from "./rig.js";
+import { Rig, natsTest, numbers, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
@@ -53,7 +53,7 @@ for (const durability of ["file", "none"] as const)
       const newer = await start(queue, "2", { durability, onWarning });
       await until(() => front.otherWorkers().length === 1, "the new one is known");
       const versionsOfAnswers = async (): Promise<Set<string>> =>
-        new Set((await Promise.all(Array.from({ length: 50 }, (_, i) => front(i)))).map(([, version]) => version));
+        new Set((await Promise.all(numbers(50).map((i) => front(i)))).map(([, version]) => version));
       assert.deepEqual(await versionsOfAnswers(), new Set(["1"]));
       await until(() => warnings.length > 0, "it says so");
       assert.match(warnings[0]!, /this worker serves version 2, others version 1 on 2 slots; it gets no items until/);
@@ -127,7 +127,7 @@ natsTest("items that wait for a version whose last worker ends go to the next ve
     },
   );
   await front.ready();
-  const answers = Promise.all(Array.from({ length: 30 }, (_, i) => front(i)));
+  const answers = Promise.all(numbers(30).map((i) => front(i)));
   await until(async () => (await waiting(front)) === 30, "all are accepted");
   await start(queue, "2");
   const drained = old.worker.drain();
@@ -146,7 +146,7 @@ natsTest("a worker of another shape beside the right one gets nothing, and says 
   await front.ready();
   const stray = await rig.worker(queue, (items: number[]) => items, { serves: "words" });
   await until(() => front.otherWorkers().length === 1, "it is known");
-  const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => front(i)));
+  const answers = await Promise.all(numbers(50).map((i) => front(i)));
   assert.ok(answers.every(([, version]) => version === "1"));
   await until(() => stray.worker.unavailableReason !== undefined, "it says so");
   assert.match(stray.worker.unavailableReason!, /this worker serves words, others of this name serve numbers/);

@@ -1,22 +1,11 @@
 import assert from "node:assert/strict";
-import { afterEach } from "node:test";
-import { headers } from "@nats-io/transport-node";
 import { createBatcher, type Batcher } from "../../../dist/index.js";
-import { natsWorker, type NatsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, natsTest, until } from "./rig.js";
+import type { NatsWorker } from "../../../dist/adapters/nats/index.js";
+import { Gate, Rig, double, natsTest, until } from "./rig.js";
 
 const rig = new Rig();
-const workers: NatsWorker[] = [];
-afterEach(async () => {
-  for (const worker of workers.splice(0)) await worker.drain({ graceMs: 0 });
-  await rig.end();
-});
-
-const doubling = (): Batcher<number, number> => createBatcher(async (items: number[]) => items.map((item) => item * 2));
-
 async function workerOf(queue: string, batcher: Batcher<number, number>): Promise<NatsWorker> {
-  const worker = natsWorker(batcher, { connection: await rig.connect(), headers, queue });
-  workers.push(worker);
+  const { worker } = await rig.serve(queue, batcher);
   await worker.ready();
   return worker;
 }
@@ -24,7 +13,7 @@ async function workerOf(queue: string, batcher: Batcher<number, number>): Promis
 natsTest("a closed batcher drains its worker: what it was given goes to another one", async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
-  const batcher = doubling();
+  const batcher = createBatcher(double);
   await workerOf(queue, batcher);
   await front.ready();
   assert.equal(await front(1), 2);
