@@ -112,7 +112,7 @@ export function checkFunction(name: string, value: unknown): void {
   check(typeof value === "function", name, "a function", value, TypeError);
 }
 
-export function checkText(name: string, value: unknown): void {
+export function checkText(name: string, value: unknown): asserts value is string {
   check(typeof value === "string" && value !== "", name, "a non-empty string", value, TypeError);
 }
 

@@ -4,12 +4,12 @@ import { assembleBatcher } from "../core/assemble-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
 import { firstConcurrency, type BatcherOptions } from "../core/contract/options.ts";
 import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
-import { oneOf } from "../shared/checks.ts";
+import { check, oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { auto } from "../policies/auto/index.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
-import { share, spanMs, within } from "./traffic/checks.ts";
+import { checkPattern, share, spanMs, within } from "./traffic/checks.ts";
 import { Clients, gaveUp } from "./traffic/clients.ts";
 import { Goodput } from "./goodput.ts";
 import { Autoscaler, type Load } from "./scaling/autoscaler.ts";
@@ -106,13 +106,10 @@ class Simulation {
       ...batcherOptions
     } = options;
     if (tenants !== undefined && arrivals !== undefined) throw new TypeError("tenants and arrivals cannot be combined");
-    if (tenants === undefined && (typeof arrivals !== "object" || arrivals === null)) {
-      throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
-    }
+    if (tenants === undefined) checkPattern("arrivals", arrivals);
     const isTrace = arrivals?.pattern === "trace";
-    if (isTrace && !Array.isArray(arrivals.atMs)) {
-      throw new TypeError(`atMs of a trace must be an array of moments, got ${describe(arrivals.atMs)}`);
-    }
+    if (isTrace)
+      check(Array.isArray(arrivals.atMs), "atMs of a trace", "an array of moments", arrivals.atMs, TypeError);
     this.#options = options;
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
     this.#items = within(

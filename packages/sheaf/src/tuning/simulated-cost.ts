@@ -1,4 +1,4 @@
-import { oneOf } from "../shared/checks.ts";
+import { check, oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { notNegative, positive, share, spanMs } from "./traffic/checks.ts";
 import type { Random } from "./traffic/random.ts";
@@ -48,9 +48,8 @@ export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number, w
   if (typeof cost === "function") {
     return (size, nowMs, weights) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs, weights));
   }
-  if (typeof cost !== "object" || cost === null) {
-    throw new TypeError(`cost must be { fixedMs, perItemMs }, { table } or a function, got ${describe(cost)}`);
-  }
+  const isObject = typeof cost === "object" && cost !== null;
+  check(isObject, "cost", "{ fixedMs, perItemMs }, { table } or a function", cost, TypeError);
   if ("table" in cost) return interpolated(cost.table);
   const { fixedMs, perItemMs, perWeightMs = 0, batchWeight = "sum" } = cost;
   if (!(fixedMs >= 0 && perItemMs >= 0 && Number.isFinite(fixedMs + perItemMs))) {
@@ -78,9 +77,9 @@ export function noiseOf(noise: RunTimeNoise, random: Random): () => number {
 
 function interpolated(table: readonly (readonly [number, number])[]): (size: number) => number {
   const given: unknown = table;
-  if (!Array.isArray(given) || given.length === 0 || !given.every((point) => Array.isArray(point))) {
+  const isTable = Array.isArray(given) && given.length > 0 && given.every((point) => Array.isArray(point));
+  if (!isTable)
     throw new RangeError(`table must hold at least one [size, runMs] and nothing else, got ${describe(table)}`);
-  }
   const points = table.toSorted((a, b) => a[0] - b[0]);
   for (const [size, runMs] of points) {
     positive("a size of the table", size);

@@ -15,7 +15,7 @@ import { withRetries } from "../api-client/retries.ts";
 import { defined } from "../../shared/defined.ts";
 import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { NotUtf8, replyText, TooLarge } from "../shared/bounded-text.ts";
-import { connectionErrorOf, HttpError } from "./http-error.ts";
+import { badReply, connectionErrorOf } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
 
@@ -199,8 +199,8 @@ async function exchange(
     const response = await send(target, request);
     return { response, text: await replyText(response, maxReply) };
   } catch (error) {
-    if (error instanceof NotUtf8) throw new HttpError(502, "BAD_REPLY", "The endpoint's reply is not UTF-8.");
+    if (error instanceof NotUtf8) throw badReply("The endpoint's reply is not UTF-8.");
     if (!(error instanceof TooLarge)) throw connectionErrorOf(target, error);
-    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxReply} bytes (maxReplyBytes).`);
+    throw badReply(`The endpoint's reply is larger than ${maxReply} bytes (maxReplyBytes).`);
   }
 }

@@ -19,6 +19,9 @@ export class HttpError extends Error {
   }
 }
 
+/** The reply is not an endpoint's. */
+export const badReply = (message: string): HttpError => new HttpError(502, "BAD_REPLY", message);
+
 /**
  * No whole reply came from an endpoint. A request that was sent may have run. `cause` is the error of `fetch`, whose own message
  * ("fetch failed") names neither the reason nor the address.

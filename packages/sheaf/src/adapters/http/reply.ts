@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import { retryAfterMsOf } from "../api-client/api-error.ts";
-import { HttpError } from "./http-error.ts";
+import { badReply, HttpError } from "./http-error.ts";
 
 /** Longest message that is shown. */
 const longestMessage = 1000;
@@ -12,25 +12,15 @@ const longestMessage = 1000;
 export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | undefined): (Out | Error)[] {
   const results = fieldOf(jsonOf(text), "results");
   if (!Array.isArray(results)) {
-    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply must be {"results": [ … ]}, got ${describe(text)}`);
+    throw badReply(`The endpoint's reply must be {"results": [ … ]}, got ${describe(text)}`);
   }
   return results.map((result: unknown) => {
     const status = fieldOf(result, "status");
-    if (!isStatus(status)) {
-      return new HttpError(
-        502,
-        "BAD_REPLY",
-        `A result must have an integer status from 200 to 599, got ${describe(result)}`,
-      );
-    }
+    if (!isStatus(status))
+      return badReply(`A result must have an integer status from 200 to 599, got ${describe(result)}`);
     if (status > 299) return errorOf(status, fieldOf(result, "error"));
-    if (fieldOf(result, "error") !== undefined) {
-      return new HttpError(
-        502,
-        "BAD_REPLY",
-        `A result of status ${status} must have no error, got ${describe(result)}`,
-      );
-    }
+    if (fieldOf(result, "error") !== undefined)
+      return badReply(`A result of status ${status} must have no error, got ${describe(result)}`);
     const value = fieldOf(result, "value");
     try {
       return parse === undefined ? (value as Out) : parse(value);

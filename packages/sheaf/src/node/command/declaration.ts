@@ -1,3 +1,4 @@
+import { check, checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { elementTypes, type TensorDtype, type TypedArrayConstructor } from "../../shared/element-types.ts";
 
@@ -44,15 +45,10 @@ const maxLength = 2 ** 28;
 /** Reads a `ready` message. @throws {TypeError} naming the fault. */
 export function readDeclaration(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
   const { name, inputs = "json", outputs = "json", sample = [], cacheable, weight } = ready;
-  if (name !== undefined && (typeof name !== "string" || name === "")) {
-    throw new TypeError(`name must be a non-empty string, got ${describe(name)}`);
-  }
-  if (!Array.isArray(sample)) throw new TypeError(`sample must be an array of items, got ${describe(sample)}`);
-  if (cacheable !== undefined && typeof cacheable !== "boolean") {
-    throw new TypeError(`cacheable must be true or false, got ${describe(cacheable)}`);
-  }
-  if (weight !== undefined && weight !== "length")
-    throw new TypeError(`weight must be "length", got ${describe(weight)}`);
+  if (name !== undefined) checkText("name", name);
+  check(Array.isArray(sample), "sample", "an array of items", sample, TypeError);
+  check(cacheable === undefined || typeof cacheable === "boolean", "cacheable", "true or false", cacheable, TypeError);
+  check(weight === undefined || weight === "length", "weight", '"length"', weight, TypeError);
   const embedding = typeof outputs === "string" && outputs.startsWith("embedding[");
   return {
     name,
@@ -78,11 +74,9 @@ export const lengthOf = (shape: readonly number[]): number => shape.reduce((prod
 function columnsOf(path: string, declared: unknown): WorkerColumn[] {
   if (typeof declared === "string") return [columnOf(path, declared)];
   const entries = typeof declared === "object" && declared !== null ? Object.entries(declared) : [];
-  if (Array.isArray(declared) || entries.length === 0 || entries.length > maxColumns) {
-    throw new TypeError(
-      `${path} must be a text such as "float32[768]", or an object of 1 to ${maxColumns} of them, got ${describe(declared)}`,
-    );
-  }
+  const isObject = !Array.isArray(declared) && entries.length > 0 && entries.length <= maxColumns;
+  const expected = `a text such as "float32[768]", or an object of 1 to ${maxColumns} of them`;
+  check(isObject, path, expected, declared, TypeError);
   return entries.map(([name, text]) => ({ name, ...columnOf(`${path}.${name}`, text) }));
 }
 

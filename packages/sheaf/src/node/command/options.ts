@@ -1,6 +1,5 @@
 import { basename } from "node:path";
 import { check, checkFunction, checkOptions, checkText, type Check } from "../../shared/checks.ts";
-import { describe } from "../../shared/describe.ts";
 import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../contract/options.ts";
 
 export interface Command {
@@ -93,11 +92,11 @@ export function commandSettings(options: CommandOptions): CommandSettings {
 }
 
 function checkJson(name: string, value: unknown): void {
-  let isJson = true;
+  let isJson = false;
   try {
     isJson = JSON.stringify(value) !== undefined;
   } catch {
-    isJson = false;
+    // A BigInt, a circle, or a toJSON that throws.
   }
-  if (!isJson) throw new TypeError(`${name} must be a JSON value, got ${describe(value)}`);
+  check(isJson, name, "a JSON value", value, TypeError);
 }

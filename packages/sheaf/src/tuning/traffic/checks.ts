@@ -1,4 +1,4 @@
-import { check } from "../../shared/checks.ts";
+import { check, type Check } from "../../shared/checks.ts";
 
 /** Checks for finite numbers; each throws a RangeError that says what is allowed and what it got. */
 export function positive(name: string, value: unknown): number {
@@ -8,6 +8,9 @@ export function positive(name: string, value: unknown): number {
 export function notNegative(name: string, value: unknown): number {
   return within(name, value, (number) => number >= 0, "a number >= 0");
 }
+
+export const checkPattern: Check = (name, value) =>
+  check(typeof value === "object" && value !== null, name, "{ pattern, … }", value, TypeError);
 
 /** The longest span of a simulation, 30 years: sums of them stay numbers. */
 const maxMs = 1e12;

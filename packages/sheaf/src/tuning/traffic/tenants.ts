@@ -1,8 +1,8 @@
 import type { Priority } from "../../core/contract/options.ts";
 import { priorities } from "../../core/contract/settings.ts";
 import { check, checkCount, checkOptions, checkText, oneOf } from "../../shared/checks.ts";
-import { describe } from "../../shared/describe.ts";
 import { momentsOf, type OpenArrivals } from "./arrivals.ts";
+import { checkPattern } from "./checks.ts";
 import { Random } from "./random.ts";
 
 /** Callers of a simulation that are alike. */
@@ -44,14 +44,14 @@ export class TenantTraffic {
 
   /** @throws {TypeError | RangeError} for tenants that make no sense. */
   constructor(kinds: readonly SimulatedTenants[], seed: number) {
-    if (!Array.isArray(kinds) || kinds.length === 0)
-      throw new TypeError(`tenants must be an array of { name, count, arrivals, priority }, got ${describe(kinds)}`);
+    const expected = "an array of { name, count, arrivals, priority }";
+    check(Array.isArray(kinds) && kinds.length > 0, "tenants", expected, kinds, TypeError);
     this.kinds = kinds;
     kinds.forEach((kind, at) => {
       const path = `tenants[${at}]`;
       checkOptions(kind, checks, path);
       checkText(`${path}.name`, kind.name);
-      checkArrivals(`${path}.arrivals`, kind.arrivals);
+      checkPattern(`${path}.arrivals`, kind.arrivals);
     });
     const names = new Set(kinds.map(({ name }) => name));
     if (names.size < kinds.length) throw new RangeError("every name in tenants must be unique");
@@ -102,13 +102,9 @@ export class TenantTraffic {
   }
 }
 
-function checkArrivals(name: string, value: unknown): void {
-  check(typeof value === "object" && value !== null, name, "{ pattern, … }", value, TypeError);
-}
-
 const checks = {
   name: checkText,
   count: checkCount,
-  arrivals: checkArrivals,
+  arrivals: checkPattern,
   priority: oneOf(...priorities),
 };

@@ -1,5 +1,5 @@
-import { describe } from "../../shared/describe.ts";
-import { notNegative, positive } from "./checks.ts";
+import { check, oneOf } from "../../shared/checks.ts";
+import { checkPattern, notNegative, positive } from "./checks.ts";
 import { Random } from "./random.ts";
 
 /** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
@@ -29,25 +29,19 @@ const deviationsOf99 = 2.3263478740408408;
 /** Weights of items, one after the other, the same for the same seed. @throws {RangeError} for numbers that make no sense. */
 export function weightsOf(weights: Weights, seed: number): () => number {
   const random = new Random(seed);
-  if (typeof weights !== "object" || weights === null) {
-    throw new TypeError(`weights must be { pattern, … }, got ${describe(weights)}`);
-  }
+  checkPattern("weights", weights);
   if (weights.pattern === "trace") return traced(weights.weights);
-  if ((weights.pattern as unknown) !== "lognormal") {
-    throw new RangeError(`pattern of weights must be "lognormal" or "trace", got ${describe(weights.pattern)}`);
-  }
+  oneOf("lognormal", "trace")("pattern of weights", weights.pattern);
   const median = positive("median of weights", weights.median);
   const p99 = positive("p99 of weights", weights.p99);
-  if (p99 < median) throw new RangeError(`p99 of weights must be >= median (${median}), got ${describe(p99)}`);
+  check(p99 >= median, "p99 of weights", `>= median (${median})`, p99);
   const max = weights.max === undefined ? Infinity : positive("max of weights", weights.max);
   const deviation = Math.log(p99 / median) / deviationsOf99;
   return () => Math.max(1, Math.min(max, Math.round(median * Math.exp(deviation * random.normal()))));
 }
 
 function traced(given: readonly number[]): () => number {
-  if (!Array.isArray(given) || given.length === 0) {
-    throw new RangeError(`weights of a trace must be an array of at least one weight, got ${describe(given)}`);
-  }
+  check(Array.isArray(given) && given.length > 0, "weights of a trace", "an array of at least one weight", given);
   const weights = given.map((weight, at) => notNegative(`weights[${at}] of a trace`, weight));
   let next = 0;
   return () => weights[next++ % weights.length]!;
