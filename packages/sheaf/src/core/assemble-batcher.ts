@@ -9,6 +9,7 @@ import { Background } from "./pick/background.ts";
 import { Decisions } from "./dispatch/decision.ts";
 import { Dispatcher, type Learner } from "./dispatch/dispatcher.ts";
 import type { BatchRun } from "./dispatch/run.ts";
+import { ConcurrencyLearner } from "./dispatch/concurrency-learner.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/learned-concurrency.ts";
 import { NextBatch } from "./pick/next-batch.ts";
 import { Throttle } from "./dispatch/throttle.ts";
@@ -66,6 +67,7 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(settings, cost, settlement, weigh && throttle);
   const background = new Background<In>(settings, queue, cost);
   const next = new NextBatch<In>(settings, queue, overload, background);
+  const pace = learned && new ConcurrencyLearner(learned, { dispatcher, queue, throttle, overload, settings });
   const parts = {
     settings,
     executor,
@@ -78,7 +80,7 @@ export function assembleBatcher<In, Out>(
     throttle,
     dispatcher,
     statistics,
-    pace: learned,
+    pace,
   };
   const decisions = new Decisions<In, Out>(parts);
   const scheduler = new Scheduler<In, Out>(parts, decisions, stallWarningMs);
@@ -87,8 +89,7 @@ export function assembleBatcher<In, Out>(
   const subscribers = new Subscribers(name);
   if (settings.refuseLate !== undefined)
     entrance.gates.push(lateGate(settings, admission, queue, cost, dispatcher, overload));
-  if (learned !== undefined)
-    dispatcher.learners.push(learned.watching(dispatcher, queue, throttle, overload, maxBatchSize));
+  if (pace !== undefined) dispatcher.learners.push(pace);
   dispatcher.learners.push(cost);
   if (settings.maxQueueSize === "auto") dispatcher.learners.push(boundOf(settings, queue, cost));
   // In this order: a policy and a subscriber see what the batch has taught.

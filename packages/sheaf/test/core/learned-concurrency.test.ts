@@ -8,6 +8,7 @@ import {
   type BatcherOptions,
   type BatchRecord,
 } from "../../dist/index.js";
+import { ConcurrencyLearner } from "../../dist/core/dispatch/concurrency-learner.js";
 import { LearnedConcurrency, type BatcherState } from "../../dist/core/dispatch/learned-concurrency.js";
 import { Contention } from "../../dist/core/measure/contention.js";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
@@ -326,7 +327,7 @@ const record = (part: Partial<BatchRecord>): BatchRecord => ({
   ...part,
 });
 
-const pressed: BatcherState = { isShort: true, isPressed: true, isBehind: true, isPaused: false, isOverloaded: false };
+const pressed: BatcherState = { isShort: true, isPressed: true, isPaused: false, isOverloaded: false };
 
 /** Runs one after the other, with every slot taken, a full batch waiting, and no run longer than the others. */
 function press(learned: LearnedConcurrency, runs: number, startAtMs: number, now: BatcherState = pressed): number {
@@ -441,8 +442,14 @@ test("where no run ends any more, the number goes back to what worked, and stays
 test("a batch whose items were put back says nothing about the number", () => {
   const learned = new LearnedConcurrency();
   const atMs = press(learned, 8, 0);
-  for (let run = 0; run < 20; run++)
-    learned.ended(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, pressed);
+  const watched = {
+    dispatcher: { inFlight: 8 },
+    queue: { size: 9 },
+    throttle: { resumesAtMs: 0 },
+    overload: undefined,
+  };
+  const learner = new ConcurrencyLearner(learned, { ...watched, settings: { maxBatchSize: 1 } });
+  for (let run = 0; run < 20; run++) learner.learn(record({ startedAtMs: atMs, outcome: "refused" }), atMs + 20, false);
   assert.equal(learned.limit, 8);
   assert.equal(learned.cause, "demand");
 });
@@ -737,7 +744,6 @@ test("it never leaves 1 to 256, whatever the runs look like", () => {
         learned.ended(record({ startedAtMs, runMs, size: 1 + Math.floor(random() * 10), inFlight }), endedAtMs, {
           isShort: random() < 0.9,
           isPressed: random() < 0.7,
-          isBehind: random() < 0.8,
           isPaused: random() < 0.1,
           isOverloaded: random() < 0.2,
         });

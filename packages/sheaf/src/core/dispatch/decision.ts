@@ -4,7 +4,7 @@ import { choosesByWeight, type LearnedCost } from "../measure/learned-cost.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Background } from "../pick/background.ts";
-import type { LearnedConcurrency } from "./learned-concurrency.ts";
+import type { ConcurrencyLearner } from "./concurrency-learner.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { shedLate } from "./load-shedding.ts";
 import type { Batch } from "../queue/entry.ts";
@@ -40,7 +40,7 @@ export interface Parts<In, Out> {
   readonly dispatcher: Dispatcher<In, Out>;
   readonly statistics: Statistics;
   /** Where the number of batches in flight is learned: a backlog keeps its pace. */
-  readonly pace: Pick<LearnedConcurrency, "nextStartAtMs" | "started"> | undefined;
+  readonly pace: Pick<ConcurrencyLearner, "nextStartAtMs" | "started"> | undefined;
 }
 
 /** Starts the next batch of a group where a slot, the rate limit, the pace and the policy let it go. */

@@ -1,6 +1,5 @@
 import type { ConcurrencyCause } from "../contract/stats.ts";
 import { firstConcurrency } from "../contract/options.ts";
-import type { Learner } from "./dispatcher.ts";
 import type { RunFacts } from "./run.ts";
 import { Contention, elasticity, type ContentionFit } from "../measure/contention.ts";
 
@@ -32,45 +31,23 @@ const lookedBelow = 0.8;
 const apart = 1.4;
 /** A number this much above the right one is near enough. */
 const nearEnough = 1.1;
-/**
- * Runs that fail in a row, as a share of the number: one bad item, which its caller sends again and again, fails one run at a time,
- * and others pass between.
- */
-const failingShare = 0.25;
 /** No probing after a failure. */
 const afterFailureMs = 60_000;
 /** The number that was tried then is tried again after this long; after twice as long each time, up to an hour. */
 const longestMs = 3_600_000;
 /** A number fails at once, or something else has failed. */
 const runsBlamed = 2;
-/** Where no run has ended for this many run times, none does. */
-const runTimesToStandStill = 20;
 /** Clearly below a number that has worked, more are tried after so many runs and so long, whatever the pause. */
 const regainRuns = 64;
 const regainMs = 8000;
 /** Runs between two reviews of a limit that is stable. */
 const longestInterval = 16;
-/** A shorter run has no proportions: the clock's resolution. */
-const shortestMs = 0.5;
-/** Share of the mean time between two ends that must pass between two starts: below 1, so that more starts follow if more get done. */
-const paceShare = 0.7;
-/** Up to this many times the places, the number is about as many. */
-const aboutAs = 2;
-/** Up to this ratio of network time to fixed work, a run counts as having little network time. */
-const mostUnshared = 0.25;
-/** Timers are too late for a shorter pace. */
-const shortestPaceMs = 2;
-/** The mean time between two ends follows within this many runs. */
-const runsOfPace = 8;
-
 /** The batcher's state when a run ends. */
 export interface BatcherState {
   /** No slot is free, and an item waits. */
   readonly isShort: boolean;
   /** No slot is free, and a full batch waits. */
   readonly isPressed: boolean;
-  /** A full batch waits, whether a slot is free or not. */
-  readonly isBehind: boolean;
   /** Nothing is dispatched for a while: the number stays. */
   readonly isPaused: boolean;
   /** During standing overload full batches wait at any limit: it falls only if fewer runs get more done. */
@@ -87,7 +64,7 @@ export class LearnedConcurrency {
   readonly contention: Contention = new Contention();
   readonly #start: number;
   #changedAtMs = -Infinity;
-  #allRuns = 0;
+  allRuns = 0;
   /** Runs under this limit. */
   #runs = 0;
   /** Those at whose end no slot was free: an item waited (short), or a full batch (pressed). */
@@ -102,7 +79,7 @@ export class LearnedConcurrency {
   #runsToProbe = 0;
   #probeEvery = firstPause;
   #quietEndsAtMs = -Infinity;
-  #meanRunMs = 0;
+  meanRunMs = 0;
   /** The number before the last rise, 0 after a fall. */
   #risenFrom = 0;
   /** A higher number than `ceiling` has failed: none is tried until then. */
@@ -121,68 +98,17 @@ export class LearnedConcurrency {
   #wasOverloaded = false;
   /** Runs have stood in a queue on the other side: from now on the number climbs in smaller steps. */
   #hasFallen = false;
-  /** Runs in a row that failed for a reason that may be an item's. */
-  #unexplained = 0;
-  /** Runs in a row at whose end a full batch waited. */
-  #runsBehind = 0;
-  /** The mean time between two of their ends lately: by Little's law the run time ÷ the number in flight. */
-  #betweenEndsMs = 0;
-  /** When a start that keeps the pace is due, after all so far. */
-  #dueAtMs = -Infinity;
-
   constructor(start: number = firstConcurrency) {
     this.limit = this.#start = start;
   }
 
-  /** Learns from the runs of a dispatcher. */
-  watching(
-    dispatcher: { readonly inFlight: number },
-    queue: { readonly size: number },
-    throttle: { readonly seat: { readonly resumesAtMs: number } | undefined },
-    overload: { readonly beganAtMs: number | undefined } | undefined,
-    maxBatchSize: number,
-  ): Learner {
-    return {
-      learn: (run, nowMs, hasFailed) => {
-        if (hasFailed || this.#failTogether(run)) return this.failed(run, nowMs);
-        const isTaken = dispatcher.inFlight >= this.limit;
-        this.ended(run, nowMs, {
-          isShort: isTaken && queue.size > 0,
-          isPressed: isTaken && queue.size >= maxBatchSize,
-          isBehind: queue.size >= maxBatchSize,
-          isPaused: throttle.seat !== undefined && throttle.seat.resumesAtMs > nowMs,
-          isOverloaded: overload?.beganAtMs !== undefined,
-        });
-      },
-      stoodStill: (nowMs, forMs) => {
-        if (this.#allRuns > 0 && forMs > runTimesToStandStill * this.#meanRunMs)
-          this.failed({ startedAtMs: nowMs }, nowMs);
-      },
-    };
-  }
-
-  /** Whether runs fail, one after the other, for which single items might be to blame: then the service is. */
-  #failTogether({ outcome }: Pick<RunFacts, "outcome">): boolean {
-    if (outcome === "ok") this.#unexplained = 0;
-    return outcome === "error" && ++this.#unexplained >= Math.max(2, failingShare * this.limit);
-  }
-
   /** A batch ended, or a part of a bisected one passed. */
-  ended(
-    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: RunFacts,
-    nowMs: number,
-    now: BatcherState,
-  ): void {
-    // Bad items say nothing about the number in flight; the parts without them have been counted.
-    if (outcome !== "ok" || !(runMs >= shortestMs)) return;
+  ended({ startedAtMs, runMs, size, weights, inFlight = 1 }: RunFacts, nowMs: number, now: BatcherState): void {
     // Began under another limit, it tells what runs cost but not how it goes now.
     const isOwn = startedAtMs >= this.#changedAtMs;
-    this.#allRuns++;
-    this.#meanRunMs += (runMs - this.#meanRunMs) / Math.min(this.#allRuns, leastRuns);
+    this.allRuns++;
+    this.meanRunMs += (runMs - this.meanRunMs) / Math.min(this.allRuns, leastRuns);
     this.contention.observe(inFlight, weights?.sum || size, runMs);
-    this.#runsBehind = now.isBehind ? this.#runsBehind + 1 : 0;
-    if (now.isBehind)
-      this.#betweenEndsMs += (runMs / inFlight - this.#betweenEndsMs) / Math.min(this.#runsBehind, runsOfPace);
     if (!isOwn) return;
     this.#runs++;
     if (now.isPressed) this.#pressedRuns++;
@@ -196,35 +122,6 @@ export class LearnedConcurrency {
     if (this.#shortRuns + this.#crowdedRuns > 0) this.#decide(nowMs, now.isOverloaded);
     this.#runsToReview = Math.ceil(this.#reviewEvery);
     this.#reviewEvery = Math.min(longestInterval, 1.5 * this.#reviewEvery);
-  }
-
-  /**
-   * The least time between two starts under a backlog, once it has lasted for about a run in every slot. Runs that start together also
-   * end together, and so do the runs after them: the service idles while all of them are on the network, and slows down while all of
-   * them are at work.
-   */
-  get #paceMs(): number {
-    const paceMs = paceShare * this.#betweenEndsMs;
-    return this.#runsBehind > this.limit && paceMs >= shortestPaceMs ? paceMs : 0;
-  }
-
-  /**
-   * How early a start may come: one pace where the number is about that of the places, and runs have little network time. There runs of
-   * different lengths happen to end together, and a place that waits gets nothing done. Elsewhere another run is at work in that place.
-   */
-  get #leadMs(): number {
-    const { last } = this.contention;
-    if (last === undefined || last.places === Infinity || last.unsharedMs > mostUnshared * last.fixedMs) return 0;
-    return this.limit <= aboutAs * last.places ? this.#paceMs : 0;
-  }
-
-  /** The earliest next start under a backlog. */
-  get nextStartAtMs(): number {
-    return this.#dueAtMs - this.#leadMs;
-  }
-
-  started(nowMs: number): void {
-    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + this.#paceMs;
   }
 
   /** What was tried in vain may pay once the service has changed, or so many more calls come that it is overloaded. */
@@ -290,7 +187,7 @@ export class LearnedConcurrency {
       this.#hasFallen = true;
       return this.#set(Math.max(target, limit / 2), "queue", nowMs);
     }
-    if (this.#allRuns < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
+    if (this.allRuns < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
     if (this.#limitBefore > 0) {
       const before = this.#limitBefore;
       this.#limitBefore = 0;

@@ -1,6 +1,7 @@
 import type { Admission, Room } from "./admission.ts";
 import { drainMs, type Waiting } from "../measure/expected-latency.ts";
-import { Entry, Keys, type Settler, type Terms } from "./entry.ts";
+import { Entry, type Settler, type Terms } from "./entry.ts";
+import { Keys } from "./keys.ts";
 import type { Group } from "./group.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiter, Waiters } from "./waiters.ts";

@@ -1,4 +1,5 @@
-import { EntryList, LinkedList, type Batch, type Entry, type Ties } from "./entry.ts";
+import { EntryList, LinkedList, type Batch, type Entry } from "./entry.ts";
+import type { Ties } from "./keys.ts";
 import type { LaneQueue } from "./group.ts";
 import type { Tenants } from "./tenants.ts";
 import type { Lane } from "../contract/settings.ts";
