@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { freePort } from "./serving.mjs";
+import { endProcess, freePort } from "./serving.mjs";
 
 export { freePort };
 
@@ -50,13 +50,7 @@ export async function startNats(more = []) {
   process.once("exit", () => child.process.kill("SIGKILL"));
   const { nats } = child.ports;
   const url = nats[0].replace("nats://", "");
-  const end = async (signal) => {
-    const { process: running } = child;
-    if (running.exitCode !== null || running.signalCode !== null) return;
-    const exited = new Promise((resolve) => running.once("exit", resolve));
-    running.kill(signal);
-    await exited;
-  };
+  const end = (signal) => endProcess(child.process, signal);
   return {
     url,
     /** Another one after a restart. */

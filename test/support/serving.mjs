@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
@@ -53,4 +54,14 @@ export async function until(isSo, exited, seconds = 60) {
     await sleep(100);
   }
   throw new Error(`no answer within ${seconds} s`);
+}
+
+export const isAlive = (child) => child?.exitCode === null && child.signalCode === null;
+
+/** Ends a process that has not ended by itself. */
+export async function endProcess(child, signal) {
+  if (!isAlive(child)) return;
+  const ended = once(child, "exit");
+  child.kill(signal);
+  await ended;
 }

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { absent } from "../../support/absent.mjs";
 
 const uvVersion = "0.13.8";
 const folder = fileURLToPath(new URL("..", import.meta.url));
@@ -47,13 +48,6 @@ export function installPackages(...words) {
 function run(command, ...words) {
   const { status, stderr, error } = spawnSync(command, words, { encoding: "utf8" });
   if (status !== 0) throw new Error(`${command} ${words.join(" ")} failed: ${error?.message ?? stderr}`);
-}
-
-/** Why a test is skipped. @throws {Error} on CI, where nothing is. */
-export function absent(message) {
-  if (process.env.CI === "true") throw new Error(message);
-  console.error(`SKIPPED: ${message}`);
-  return message;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url) && skipWithoutPython === false) pythonWithClients();

@@ -1,6 +1,6 @@
 // A Python that can import PyTorch: that of the environment, else Debian's.
 import { spawnSync } from "node:child_process";
-import { absent } from "./python.mjs";
+import { absent } from "../../support/absent.mjs";
 
 export const withTorch = ["python3", "/usr/bin/python3"].find(
   (python) => spawnSync(python, ["-c", "import torch, numpy"]).status === 0,
