@@ -13,22 +13,22 @@ export interface FolderSettings {
   /** As `config.json` names it; empty where it names none. */
   readonly architecture: string;
   readonly maxTokens: number;
-  /** The side on which a text is cut that is too long. */
+  /** The side on which long texts are truncated. */
   readonly truncationSide: "left" | "right";
-  /** Whether the tokens of a second text have a type of their own. */
+  /** Whether tokens of a second text have type 1. */
   readonly hasTypes: boolean;
   /** Whether texts are lowercased before anything else. */
   readonly isLowercased: boolean;
   readonly padId: number;
   /** The position of a text's first token, where the model asks for positions. */
   readonly firstPosition: number;
-  /** Embeddings: what makes a vector of token vectors, in order. */
+  /** Embeddings: the modules that turn token vectors into one vector, in order. */
   readonly modules: readonly VectorModule[];
   /** Whether the folder says how to pool, or mean is the default. */
   readonly isPoolingGiven: boolean;
-  /** Texts that go before a text, by name. */
+  /** Prefixes of texts, by name. */
   readonly prompts: Readonly<Record<string, string>>;
-  /** The prompt of a text that comes without one. */
+  /** The default prompt. */
   readonly defaultPrompt?: string | undefined;
   /** Embeddings: the lengths that a vector may be cut to, as Matryoshka models are trained for. */
   readonly dimensions: readonly number[] | "any" | undefined;
@@ -104,7 +104,7 @@ export function readFolder(folder: string, options: FolderOptions = {}): FolderS
   };
 }
 
-/** A pipe would be read for ever. */
+/** Reading a pipe would never end. */
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 /** @throws {Error} the folder has no such graph; the message lists its graphs. */
@@ -182,7 +182,7 @@ function vectorModules(
       throw new Error(`${folder}/modules.json has ${rest[0]!.type} after a classifier, which is not supported.`);
     return { modules: [], isPoolingGiven: false };
   }
-  // Older folders, and conversions, may have the pooling and no list.
+  // Older and converted folders may have a pooling module but no list of modules.
   const isLoose = first === undefined && existsSync(join(folder, "1_Pooling", "config.json"));
   const own = isLoose ? [poolingOf(join(folder, "1_Pooling"))] : modules;
   const [pooling, ...others] = own;
@@ -268,12 +268,12 @@ function promptsOf(
   return { prompts: prompts as Readonly<Record<string, string>>, defaultPrompt: name };
 }
 
-/** Where the file does not say so, tokenizers of transformers 5 that are no model's own give none. */
+/** By default the generic tokenizers of transformers 5 give none. */
 function hasTypes({ model_input_names: names, tokenizer_class: name }: Json): boolean {
   return Array.isArray(names) ? names.includes("token_type_ids") : name !== "TokenizersBackend";
 }
 
-/** transformers builds the normalizer of BERT's tokenizers anew from the one file, where the other differs. */
+/** If the files differ, transformers rebuilds the normalizer of BERT's tokenizers from tokenizer_config.json. */
 function checkNormalizer(config: Json, { normalizer }: Json, root: string): void {
   const { type, ...own } = (normalizer ?? {}) as Json;
   if (type !== "BertNormalizer" || !textOf(config["tokenizer_class"]).startsWith("Bert")) return;
@@ -293,7 +293,7 @@ function sideOf(side: unknown, root: string): "left" | "right" {
   throw new Error(`${root}/tokenizer_config.json: truncation_side must be left or right.`);
 }
 
-/** As vLLM reads them: `is_matryoshka`, or the lengths one by one as `matryoshka_dimensions`. */
+/** As in vLLM: `is_matryoshka` for any length, or a list `matryoshka_dimensions`. */
 function dimensionsOf(folder: string, config: Json): FolderSettings["dimensions"] {
   const { matryoshka_dimensions: lengths, is_matryoshka: isMatryoshka } = config;
   if (lengths === undefined || lengths === null) return isMatryoshka === true ? "any" : undefined;
@@ -331,13 +331,13 @@ function padIdOf({ pad_token_id: id, vocab_size: size }: Json, tokenizer: Json, 
   );
 }
 
-/** RoBERTa and its kin count positions from the padding id on. */
+/** RoBERTa and its relatives start positions after the padding id. */
 function shiftOf(config: Json, padId = 1): number {
   const isShifted = /roberta|camembert|mpnet|xmod|longformer|data2vec-text|ibert/u.test(String(config["model_type"]));
   return isShifted ? padId + 1 : 0;
 }
 
-/** More is no limit, or a mistake. */
+/** A larger limit means none, or is a mistake. */
 const mostTokens = 1_000_000;
 
 /**

@@ -1,13 +1,13 @@
 export type Json = Readonly<Record<string, unknown>>;
 
-/** What becomes of a field. One that is refused stops the model unless it has a value that changes nothing. */
+/** How a field is treated. A refused field stops the model unless its value changes nothing. */
 type Use = "obeyed" | "no effect" | "refused";
 
 interface FieldRule {
   readonly use: Use;
-  /** For people; for a refused field what is accepted, and what can be done. */
+  /** Text for users; for a refused field what is accepted and what to do. */
   readonly says: string;
-  /** Of a refused field: whether a value changes nothing. @default none does but null */
+  /** Refused fields: whether a value changes nothing. @default only null */
   readonly accepts?: (value: unknown) => boolean;
 }
 

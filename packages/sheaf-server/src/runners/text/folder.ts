@@ -12,10 +12,10 @@ import { workerModule } from "../workers/worker-module.ts";
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
 
-/** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
+/** Largest batch: smaller ones pad more (`npm run bench -- text`), and WebGPU compiles for each size. */
 const batchTexts = 128;
 
-/** Tokens of a batch. On a CPU about a second's work of a small encoder, for which a newcomer may have to wait. */
+/** Most tokens in a batch: about a second of a small encoder on a CPU, which a new request may have to wait. */
 const maxBatchTokens = { cpu: 4_096, gpu: 16_384 };
 
 /**
@@ -26,7 +26,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const path = resolve(folder);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize, modelFile, pooling: given } = settings;
   const ask = inspectionExecutor(
-    // Hugging Face's library ends its process where a tokenizer.json is broken.
+    // A broken tokenizer.json makes Hugging Face's library exit the process.
     workerProcess<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
       name: path,
     }),
@@ -63,7 +63,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     ...verdict,
     ...(found.isOneByOne && { maxBatchSize: 1 }),
     ...textWeights({ maxTokens, ownTokens, side: truncationSide }),
-    // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
+    // The worker runs texts of similar length together; with more to choose from it pads less.
     batchSize: device === "webgpu" ? undefined : batchTexts,
     batchWeight: "apart",
     maxBatchWeight: Math.max(maxBatchTokens[device === "cpu" ? "cpu" : "gpu"], maxTokens),

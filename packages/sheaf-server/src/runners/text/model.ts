@@ -45,15 +45,15 @@ export interface LoadedText {
   readonly finish: (vector: Float32Array) => Float32Array;
   readonly tokenizer: TextTokenizer;
   readonly settings: FolderSettings;
-  /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
+  /** Lengths in tokens to which texts are padded on WebGPU; empty elsewhere. */
   readonly fixedLengths: readonly number[];
-  /** Of passes through the model, by texts and tokens; learned from each. */
+  /** Cost of a pass by texts and tokens, learned from each. */
   readonly cost: Pick<PassCost, "of" | "learn">;
   readonly maxBatchSize: number;
 }
 
 interface EncodedText extends TextTokens, Pick<TextResult, "truncated" | "textTokens" | "isReadWhole"> {
-  /** The first token that pooling counts: after a prompt that is left out, else 0. */
+  /** The first token that is pooled: the one after a prompt that is not pooled, else 0. */
   readonly from: number;
 }
 
@@ -98,7 +98,7 @@ function costOn({ fixedSizes }: OnnxSession): LoadedText["cost"] {
   };
 }
 
-/** Runs every shape that can occur, where the device has to know them before the first text, and measures passes. */
+/** Measures passes, and compiles every shape on devices that need that before the first text. */
 export async function warmUpTexts(model: LoadedText): Promise<void> {
   const { session, settings, fixedLengths, cost, maxBatchSize } = model;
   const pass = (size: number, length: number): Promise<TextResult[]> => {
@@ -125,7 +125,7 @@ async function readTokenizer({ root, isLowercased, truncationSide }: FolderSetti
   }
 }
 
-/** Texts of like length run together, and are answered when their pass ends; see `runInPasses`. */
+/** Texts of similar length run in one pass and are answered when it ends; see `runInPasses`. */
 export async function runTexts(
   items: readonly TextItem[],
   model: LoadedText,
@@ -154,7 +154,7 @@ export async function runTexts(
 
 const notRun = new Error("The text was not run.");
 
-/** Characters that are tokenised before the worker looks whether their callers are still there, and a bound on memory. */
+/** Characters tokenised between checks for callers that have gone; also bounds memory. */
 const encodeChars = 100_000;
 
 async function encodeAll(
@@ -204,13 +204,13 @@ async function encode(
       return new BatcherError("INVALID_INPUT", `The text cannot be read: ${encoding.message}.`);
     const { ids } = encoding;
     if (ids.length === 0) return { ...encoding, ids: [padId], types: [0], from: 0 };
-    // A token is left to pool, also where the prompt is all that fits.
+    // At least one token is pooled, even if only the prompt fits.
     const from = Math.min(leading.get(asked[i]!.prompt) ?? 0, ids.length - 1);
     return { ...encoding, types: hasTypes ? encoding.types : encoding.types.map(() => 0), from };
   });
 }
 
-/** The size of a text in a run of its own. */
+/** The size of a text that runs alone. */
 const lengthOf = ({ length }: readonly number[], { fixedLengths }: LoadedText): number =>
   fixedLengths.length === 0 ? length : sizeFor(fixedLengths, length);
 
@@ -234,7 +234,7 @@ async function runTensors(texts: readonly EncodedText[], model: LoadedText): Pro
   return texts.map((text, i) => {
     const { ids, truncated, from } = text;
     const size = values.length / texts.length;
-    // A result must not hold the memory of all; pooling makes its own.
+    // A copy, so that a result does not keep the whole output alive; pooling makes its own.
     const row =
       graph.gives === "token vectors"
         ? values.subarray(i * size, (i + 1) * size)
@@ -251,7 +251,7 @@ async function runTensors(texts: readonly EncodedText[], model: LoadedText): Pro
 function vectorOf(row: Float32Array, width: number, from: number, to: number, model: LoadedText): Float32Array {
   const { graph, finish, settings } = model;
   const { modules } = settings;
-  // A graph that has the modules inside may have been exported without the last one.
+  // A graph with built-in modules may have been exported without the last one.
   if (graph.gives === "finished vectors") return modules.at(-1)?.type === "normalize" ? normalize(row) : row;
   const [pooling] = modules;
   const isPooled = graph.gives === "vectors" || pooling?.type !== "pooling";

@@ -24,7 +24,7 @@ export function readRanges(folder: string): Readonly<Record<string, VectorRanges
 
 const wrong = (folder: string, what: string): Error => new Error(`${folder}/${rangesFile} ${what}.`);
 
-/** Widens ranges by a vector; those of none yet are its own numbers. */
+/** Widens ranges to include a vector; the first vector is its own range. */
 export function widened(ranges: VectorRanges | undefined, vector: Float32Array): VectorRanges {
   if (ranges === undefined) return { min: Array.from(vector), max: Array.from(vector) };
   return {

@@ -6,7 +6,7 @@ export function readJson(folder: string, name: string): unknown {
   const path = join(folder, name);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return undefined;
-  // A pipe would be read for ever.
+  // Reading a pipe would never end.
   if (!found.isFile()) throw new Error(`${path} is not a regular file.`);
   return parsedJson(readFileSync(path, "utf8"), path);
 }

@@ -1,7 +1,7 @@
 /** The most characters of a text, with its prompt. The tokenizer's regular expressions end the process at about ten times as many. */
 export const mostTextChars = 1_000_000;
 
-/** Letters and digits between two of which no grapheme, composed character or contraction reads. */
+/** Letters and digits: no grapheme, composed character or contraction spans two of them. */
 const plain =
   "A-Za-z0-9\\u00C0-\\u00D6\\u00D8-\\u00F6\\u00F8-\\u024F\\u1E00-\\u1EFF\\u0391-\\u03A9\\u03B1-\\u03C9\\u0400-\\u0481\\u048A-\\u052F\\u05D0-\\u05EA" +
   "\\u0621-\\u063F\\u0641-\\u064A\\u3041-\\u3096\\u30A1-\\u30FA\\u3400-\\u4DBF\\u4E00-\\u9FFF\\uAC00-\\uD7A3";
@@ -26,14 +26,14 @@ export function* startsOf(text: string, most: number, seams: RegExp = plainSeams
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** Types that read at most a character behind the end of a word, and never from one plain letter to the next. */
+/** Types that look at most one character past the end of a word, and never across two plain letters. */
 // prettier-ignore
 const seamTypes: ReadonlySet<unknown> = new Set([
   "BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "Prepend", "Nmt", "Precompiled",
   "BertPreTokenizer", "Whitespace", "WhitespaceSplit", "ByteLevel", "Metaspace", "Punctuation", "Digits", "CharDelimiterSplit",
 ]);
 
-/** Known patterns whose matches depend on at most a character behind them. */
+/** Known patterns that look at most one character ahead. */
 const seamPatterns: ReadonlySet<unknown> = new Set([
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
   ...["\\p{N}", "\\p{N}{1,3}"].map(
@@ -42,7 +42,7 @@ const seamPatterns: ReadonlySet<unknown> = new Set([
   ),
 ]);
 
-/** Whether the words of a `tokenizer.json` at the start of a text are known before the rest of it is read; see `startsOf`. */
+/** Whether a `tokenizer.json` splits the start of a text the same whatever follows; see `startsOf`. */
 export function hasSeams({ normalizer, pre_tokenizer: words }: Part): boolean {
   // Without a pre-tokenizer a text is one word.
   return keepsSeams(normalizer ?? { type: "Strip" }) && keepsSeams(words ?? {});

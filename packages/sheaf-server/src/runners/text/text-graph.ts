@@ -13,10 +13,10 @@ export interface TextGraph {
   readonly output: string;
   /** Whether the output is what the folder's modules make, vectors of texts, or vectors of tokens; for heads logits. */
   readonly gives: "finished vectors" | "vectors" | "token vectors" | "logits";
-  /** The length that every text is filled up to, where the graph takes no other. */
+  /** The length to which texts are padded, if the graph accepts only one. */
   readonly fixedLength: number | undefined;
   readonly isOneByOne: boolean;
-  /** The graph's inputs for texts, filled up to a length. */
+  /** The graph's inputs for texts padded to a length. */
   feedsOf(texts: readonly TextTokens[], length: number): InferenceSession.FeedsType;
 }
 
@@ -76,7 +76,7 @@ function feederOf(input: TensorMetadata, { padId, firstPosition, modelPath }: Fo
   };
 }
 
-/** A decoder's export takes what it computed of earlier tokens: here there are none. */
+/** A decoder's export has inputs for cached keys and values: here they are empty. */
 function emptyPast({ name, type, shape }: TensorMetadata, modelPath: string): Feeder {
   const [, heads, , width] = shape;
   if (typeof heads !== "number" || typeof width !== "number" || !(type === "float32" || type === "float16"))
@@ -117,7 +117,7 @@ function outputOf(
     checkType(finished, modelPath);
     return { output: finished.name, gives: "finished vectors" };
   }
-  // Keys and values for a next token, and what some exports give beside the last layer.
+  // Cached keys and values, and extra layers of some exports.
   const known = tokenVectorNames.map(found).find((output) => output !== undefined);
   const candidates = outputs.filter(({ name }) => !/^(?:present|past_key_values)\b|^pooler_output$/u.test(name));
   const output = known ?? (candidates.length === 1 ? candidates[0] : undefined) ?? (outputs.length === 1 ? outputs[0] : undefined); // prettier-ignore

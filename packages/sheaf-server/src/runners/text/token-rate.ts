@@ -11,7 +11,7 @@ export class TokenRate {
   #perCharacter = 1 / 3;
   #perFurtherByte = 1 / 4;
 
-  /** Without the tokens that every text has. */
+  /** Without special tokens. */
   of(text: string): number {
     const { length } = text;
     return this.#perCharacter * length + this.#perFurtherByte * (Buffer.byteLength(text) - length);
@@ -38,13 +38,13 @@ const charactersPerToken = { right: 400, left: 100 };
 
 interface Reading {
   readonly maxTokens: number;
-  /** Tokens that every text has beside its own. */
+  /** Special tokens around every text. */
   readonly ownTokens: number;
-  /** Where a text is cut that names no side. */
+  /** The default side of truncation. */
   readonly side: "left" | "right";
 }
 
-/** Tokens as results have shown them, and what reading the text costs: the worker counts exactly. */
+/** Tokens by the learned rates, plus the cost of tokenising; the worker counts exactly. */
 export function textWeights({ maxTokens, ownTokens, side }: Reading): Pick<CommonSpec, "weigh" | "learnWeight"> {
   const rate = new TokenRate();
   const textOf = (item: unknown): string => {

@@ -4,13 +4,13 @@ import { hasSeams, mayCrossSeam, mostTextChars, startsOf } from "./seams.ts";
 export interface TokenizerOptions {
   /** Lowercases texts before anything else. @default false */
   readonly isLowercased?: boolean;
-  /** The side on which a text is cut that is too long. @default "right" */
+  /** The side on which long texts are truncated. @default "right" */
   readonly truncationSide?: Side;
 }
 
 type Side = "left" | "right";
 
-/** A text, or with `query` a pair, of which only the text is cut. */
+/** A text, or with `query` a pair, of which only the text is truncated. */
 export interface TextSequence {
   readonly text: string;
   readonly query?: string | undefined;
@@ -19,7 +19,7 @@ export interface TextSequence {
 
 export interface Encoding {
   readonly ids: readonly number[];
-  /** 1 for the tokens of a second text, where the model tells them apart. */
+  /** 1 for tokens of a second text, if the model has token types. */
   readonly types: readonly number[];
   readonly truncated: boolean;
   /** Token count of a truncated text, special tokens included; a lower bound unless `isReadWhole`. */
@@ -27,7 +27,7 @@ export interface Encoding {
   readonly isReadWhole?: boolean;
 }
 
-/** A text whose own tokens are wanted: more than `most` where it has more, but not all of them. */
+/** A text to tokenise: more than `most` tokens if it has more, but not necessarily all. */
 interface Wanted {
   readonly text: string;
   readonly most: number;
@@ -40,7 +40,7 @@ interface Found {
   readonly isReadWhole: boolean;
 }
 
-/** A special token, or the place of a text. */
+/** A special token, or a placeholder for a text. */
 type Piece = { readonly id: number; readonly type: number } | { readonly text: number; readonly type: number };
 
 type Template = readonly Piece[];
@@ -54,7 +54,7 @@ export class TextTokenizer {
   readonly #library: Tokenizer;
   readonly #side: Side;
   readonly #hasSeams: boolean;
-  /** Tokens that are found before anything else, as written and normalized. */
+  /** Added tokens, as written and normalized: they match before the text is split. */
   readonly #added: readonly string[];
   readonly #longestAdded: number;
   readonly #templates: Templates;
@@ -85,19 +85,19 @@ export class TextTokenizer {
     return new TextTokenizer(library, read, options.truncationSide ?? "right", { single, pair });
   }
 
-  /** The tokens that every text, or every pair, has beside its own. */
+  /** Number of special tokens around a text or pair. */
   specialTokens(isPair: boolean): number {
     return this.#templates[isPair ? "pair" : "single"].filter((piece) => "id" in piece).length;
   }
 
-  /** The tokens of texts that begin so, up to where the rest of them begins. */
+  /** How many tokens each prefix of a text takes, with the special tokens before it. */
   async leadingTokens(starts: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const before = this.#templates.single.findIndex((piece) => "text" in piece);
     const found = await this.#readOnce(starts, Infinity);
     return new Map([...found].map(([start, own]) => [start, before + (own instanceof Error ? 0 : own.ids.length)]));
   }
 
-  /** The texts with their special tokens, their own cut to the limit; a RangeError's message is about the query. */
+  /** The texts with their special tokens, truncated to the limit. A RangeError means that the query is too long. */
   async encode(sequences: readonly TextSequence[], maxTokens: number): Promise<(Encoding | Error)[]> {
     const { single, pair } = this.#templates;
     const room = Math.max(0, maxTokens - this.specialTokens(true));
@@ -146,7 +146,7 @@ export class TextTokenizer {
       const encodings = await this.#encode(parts.map(({ text, end }) => text.slice(0, end)));
       open = parts.filter(({ place, most, end }, i) => {
         const encoding = encodings[i]!;
-        // The last word of a start may be no word.
+        // The last word of a prefix may be incomplete.
         if (encoding instanceof Error) found[place] = encoding;
         else found[place] = { ids: end === undefined ? encoding.getIds() : certainIds(encoding), isReadWhole: end === undefined }; // prettier-ignore
         return end !== undefined && (encoding instanceof Error || (found[place] as Found).ids.length <= most);
@@ -155,7 +155,7 @@ export class TextTokenizer {
     return found;
   }
 
-  /** Without special tokens. One text that cannot be read fails a whole batch of the library. */
+  /** Without special tokens. One unreadable text fails the library's whole batch. */
   async #encode(texts: readonly string[]): Promise<(LibraryEncoding | Error)[]> {
     const options = { addSpecialTokens: false };
     return this.#library
@@ -169,7 +169,7 @@ export class TextTokenizer {
     return undefined;
   }
 
-  /** Whether an added token may lie over a seam, or end at it, and want a word to end there. */
+  /** Whether an added token may span a seam, or end at one and require a word boundary there. */
   #hasTokenAt(text: string, seam: number): boolean {
     if (this.#longestAdded === 0) return false;
     const width = 4 * this.#longestAdded;
@@ -183,13 +183,13 @@ export class TextTokenizer {
   }
 }
 
-/** What is read of a `tokenizer.json` here. */
+/** The fields of `tokenizer.json` that are read here. */
 export interface TokenizerFile extends Readonly<Record<string, unknown>> {
   readonly added_tokens?: readonly { readonly content: string }[];
   readonly model?: Readonly<Record<string, unknown>>;
 }
 
-/** The tokens of a start of a text that no continuation can change: without those of the last word. */
+/** The tokens of a prefix that no continuation can change: all but those of its last word. */
 function certainIds(encoding: LibraryEncoding): number[] {
   const words = encoding.getWordIds();
   return encoding.getIds().slice(0, Math.max(0, words.indexOf(words.at(-1))));

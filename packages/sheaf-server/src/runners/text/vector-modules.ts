@@ -30,13 +30,13 @@ export interface TokenVectors {
   /** `[tokens, width]`, in row order. */
   readonly states: Float32Array;
   readonly width: number;
-  /** The first token that counts: those of a prompt may be left out. */
+  /** The first pooled token: a prompt may be excluded. */
   readonly from: number;
   /** One past the last token. */
   readonly to: number;
 }
 
-/** One vector of token vectors; several modes are joined. */
+/** Pools token vectors into one; several modes are concatenated. */
 export function pool(tokens: TokenVectors, modes: readonly PoolingMode[]): Float32Array {
   const [mode] = modes;
   if (modes.length === 1) return poolings[mode!](tokens);
@@ -139,7 +139,7 @@ function erf(x: number): number {
   return Math.sign(x) * (1 - Math.exp(-size * size) / (Math.sqrt(Math.PI) * (size + fraction)));
 }
 
-/** To length 1; a vector of zeros stays as it is. */
+/** Scales to length 1; leaves zeros. */
 export function normalize(vector: Float32Array): Float32Array {
   // The square of the largest float32 is far from the largest double.
   let squares = 0;
@@ -149,7 +149,7 @@ export function normalize(vector: Float32Array): Float32Array {
 }
 
 /** The first `length` numbers, to length 1, as a Matryoshka model is trained for. */
-/** Vectors that have it but for rounding stay as they are: every route gives the same bits. */
+/** Leaves vectors that are normalised up to rounding, so that every route returns the same bits. */
 export function ofLengthOne(vector: Float32Array): Float32Array {
   let square = 0;
   for (const value of vector) square += value * value;

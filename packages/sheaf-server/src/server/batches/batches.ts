@@ -21,10 +21,10 @@ export interface BatchFigures {
 }
 
 const tickMs = 1000;
-/** Batches that run at once, of each tenant one: they share the queue two runs deep. */
+/** Batches that run at once, one per tenant; together they queue two runs ahead. */
 const mostRunning = 8;
 
-/** The batches of a server: each is checked, fed to its model and ended, one of each tenant at a time. */
+/** The batches of a server. Each is validated, fed to its model and finished; one per tenant runs at a time. */
 export class Batches {
   readonly #parts: Parts;
   readonly #match: (endpoint: string) => EndpointMatch | undefined;
@@ -72,7 +72,7 @@ export class Batches {
     return batch;
   }
 
-  /** What it has done so far is kept. */
+  /** Results so far are kept. */
   async cancel(batch: StoredBatch): Promise<StoredBatch> {
     if (isOver(batch) || batch.status === "finalizing" || batch.status === "cancelling") return batch;
     await this.#become(batch.id, "cancelling");
@@ -81,7 +81,7 @@ export class Batches {
     return this.#store.batches.get(batch.id)!;
   }
 
-  /** Ends what has had its time, and starts what may run. */
+  /** Expires what is due, and starts what may run. */
   async tick(): Promise<void> {
     if (this.#isClosed) return;
     for (const batch of this.#open) if (this.#isLate(batch)) this.#running.get(batch.id)?.feeder.end("expired");
@@ -89,7 +89,7 @@ export class Batches {
     await this.#store.tick().catch((error: unknown) => this.#parts.app.log.warn(`Batches: ${messageOf(error)}`));
   }
 
-  /** Open batches, as far as they run with the lines a second since they do, and the time without a result. */
+  /** Open batches; those that run with their lines per second and the time since their last result. */
   figures(): readonly BatchFigures[] {
     const nowMs = performance.now();
     return this.#open.map((batch) => {
@@ -124,7 +124,7 @@ export class Batches {
       const { tenant } = batch.sender;
       const isBusy =
         this.#running.size >= mostRunning || [...this.#running.values()].some((one) => one.tenant === tenant);
-      // One that only has to be ended waits for nobody.
+      // A batch that only has to be finished needs no slot.
       if (isBusy && batch.status !== "cancelling" && !this.#isLate(batch)) continue;
       const entry = { feeder: new Feeder(batch, this.#parts), tenant, ended: Promise.resolve() };
       this.#running.set(batch.id, entry);
@@ -153,7 +153,7 @@ export class Batches {
       if (this.#isLate(batch)) feeder.end("expired");
       const ending = this.#is(id, "finalizing") ? undefined : await feeder.run();
       if (ending === "closed") return;
-      // A disk that is full has room again one day.
+      // A full disk may have room later.
       while (!(await this.#isEnded(id, feeder, ending))) {
         if (this.#isClosed) return;
         await new Promise((resolve) => setTimeout(resolve, tickMs).unref());

@@ -7,7 +7,7 @@ import type { LineError } from "./records.ts";
 export interface CheckOrder {
   readonly path: string;
   readonly endpoint: string;
-  /** The model that the endpoint itself names. */
+  /** The model in the path of the endpoint. */
   readonly pathModel: string | undefined;
   readonly models: readonly string[];
   readonly maxLineBytes: number;
@@ -15,9 +15,9 @@ export interface CheckOrder {
 
 export interface Checked {
   readonly total: number;
-  /** Undefined: the lines name none. */
+  /** Undefined if the lines name none. */
   readonly model: string | undefined;
-  /** The first of them; none: the batch may run. */
+  /** The first errors; the batch runs if there are none. */
   readonly errors: readonly LineError[];
 }
 

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
 
 export interface EndpointMatch {
-  /** The model that the path names. */
+  /** The model in the path. */
   readonly model: string | undefined;
 }
 
-/** Learns the routes that take a JSON body, as they are added; call it before them. @returns a function that finds one by its path. */
+/** Records routes with a JSON body as they are added, so call it first. @returns a function that finds one by path. */
 export function jsonEndpoints(
   app: FastifyInstance,
   except: ReadonlySet<string>,

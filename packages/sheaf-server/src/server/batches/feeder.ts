@@ -33,7 +33,7 @@ const checkpointMs = 1000;
 const repliesAtOnce = 64;
 /** Replies that may wait for a disk, in bytes. */
 const mostUnwrittenBytes = 8_388_608;
-/** Attempts at a line of which runs crash or hang: then that is its result. */
+/** Attempts at a line whose runs crash or hang; after the last, the error is its result. */
 const mostTries = 3;
 const patienceMs = 1000;
 
@@ -43,18 +43,18 @@ export class Feeder {
   readonly #parts: Parts;
   #replies: LineReply[] = [];
   #unwrittenBytes = 0;
-  /** Written since the journal was told. */
+  /** Written since the last entry in the journal. */
   #uncountedBytes = 0;
   #writing: Promise<void> = Promise.resolve();
   #open = 0;
   #results = 0;
-  /** When a line had its result last. */
+  /** Time of the last result. */
   progressAtMs: number = performance.now();
   readonly startedAtMs: number = performance.now();
   #ending: Ending | undefined;
   /** Why no line is started. */
   #blocked: string | null = null;
-  /** Why the last lines were sent back. */
+  /** Why the last lines were returned to the queue. */
   #refused: string | null = null;
   #serving: ServedModel | undefined;
   #versions: readonly string[];
@@ -77,7 +77,7 @@ export class Feeder {
     this.#wake();
   }
 
-  /** Feeds until every line has a result, or it is told to end. @returns why it ended early. */
+  /** Feeds until every line has a result or `end` is called. @returns why it ended early. */
   async run(): Promise<Ending | undefined> {
     const timer = setInterval(() => void this.checkpoint(), checkpointMs).unref();
     try {
@@ -91,7 +91,7 @@ export class Feeder {
     }
   }
 
-  /** Writes the replies so far, and has the journal say so. @returns whether that was possible. */
+  /** Writes the replies so far and records that in the journal. @returns whether both succeeded. */
   async checkpoint(): Promise<boolean> {
     const { store, thread } = this.#parts;
     try {
@@ -106,7 +106,7 @@ export class Feeder {
       } else if (paused !== batch.paused) store.note({ ...batch, paused });
       return true;
     } catch (error) {
-      // Its lines wait; whoever waits for live results does not.
+      // Only its lines wait, not live requests.
       const paused = `Results cannot be written: ${messageOf(error)}`;
       if (this.#blocked === null) this.#parts.app.log.warn(`${this.#id} is paused. ${paused}`);
       this.#blocked = paused;
@@ -148,7 +148,7 @@ export class Feeder {
   #hasRoom(items: number): boolean {
     if (this.#blocked !== null || this.#unwrittenBytes > mostUnwrittenBytes) return false;
     const model = this.#model;
-    // Whether it can run again is tried with a few lines.
+    // A few lines probe whether it can run again.
     if (model === undefined || this.#refused !== null) return this.#open === 0;
     const ahead = this.#parts.ahead.get(model.name) ?? 0;
     if (ahead === 0) return true;
@@ -200,7 +200,7 @@ export class Feeder {
     }
   }
 
-  /** Undefined: it is the line's result. What is the server's own trouble is not. */
+  /** Undefined if the reply is the line's result, and not a failure of the server. */
   #againAfterMs({ status, headers, body }: RouteReply, tries: number): number | undefined {
     if (status < 400) return undefined;
     const isUnloaded = status === 404 && this.#model === undefined;
@@ -212,7 +212,7 @@ export class Feeder {
     return isServers && tries < mostTries ? patienceMs : undefined;
   }
 
-  /** The words of a reply that says that nothing of the batch can run now. */
+  /** The message of a reply after which no line of the batch can run. */
   #refusal({ status, body }: RouteReply): string | undefined {
     if (status === 429 || status === 504) return undefined;
     const { detail, error } = jsonIn(body) as { readonly detail?: string; readonly error?: string };
@@ -230,7 +230,7 @@ export class Feeder {
       void this.#write().catch(() => this.checkpoint());
   }
 
-  /** Writes the replies that there are, once those before them are written. */
+  /** Writes the pending replies after the earlier ones. */
   #write(): Promise<void> {
     return (this.#writing = this.#writing.catch(() => undefined).then(() => this.#writeAll()));
   }
@@ -257,7 +257,7 @@ export class Feeder {
     for (const wake of this.#changed) wake();
   }
 
-  /** Resolves when something has changed, or after `ms`. */
+  /** Resolves on a change, or after `ms`. */
   #change(ms?: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -270,7 +270,7 @@ export class Feeder {
     });
   }
 
-  /** Until then, or until the batch ends. */
+  /** Resolves then, or when the batch ends. */
   async #pause(ms: number): Promise<void> {
     const untilMs = performance.now() + ms;
     for (let leftMs = ms; this.#ending === undefined && leftMs > 0; leftMs = untilMs - performance.now())

@@ -11,7 +11,7 @@ import { batchRoutes, noBatchRoutes } from "./routes.ts";
 import { Store } from "./store.ts";
 import { LinesThread } from "./thread.ts";
 
-/** Files and batches of a server; without BATCHES_DIR routes that say so, and nothing else. */
+/** Files and batches of a server; without BATCHES_DIR only routes that say so. */
 export interface BackgroundWork {
   families(): MetricFamily[];
   /** The page's rows; undefined where there is nothing to show. */
@@ -20,7 +20,7 @@ export interface BackgroundWork {
 
 const nothing: BackgroundWork = { families: () => [], figures: () => undefined };
 
-/** Opens the folder and adds the routes; call it before those whose requests batches may hold. */
+/** Opens the folder and adds the routes. Call it before adding those that batches may use. */
 export async function backgroundWork(
   app: FastifyInstance,
   models: Models,

@@ -12,7 +12,7 @@ export interface RouteReply {
   readonly body: Uint8Array;
 }
 
-/** A connection that none of its requests leaves; lines take it in turn, as a client keeps one alive. */
+/** Stands for a keep-alive connection, which lines use one after another. */
 class LineSocket extends EventEmitter {
   readonly destroyed: boolean = false;
   readonly remoteAddress: string = "127.0.0.1";
@@ -48,7 +48,7 @@ class RequestOfLine extends Readable {
   }
 }
 
-/** What a route needs of Node's reply, and no more: Node's own makes a head that nobody reads. */
+/** The part of Node's ServerResponse that a route needs; Node's own would format headers that nobody reads. */
 class ReplyToLine extends EventEmitter {
   statusCode = 200;
   headersSent = false;
@@ -107,7 +107,7 @@ class ReplyToLine extends EventEmitter {
 
 const idle: LineSocket[] = [];
 
-/** Has a route answer a line in the bulk lane, by the same code as a request that comes over the network. */
+/** Runs a line through its route in the bulk lane, with the code that serves network requests. */
 export function answerLine(
   app: FastifyInstance,
   url: string,

@@ -9,7 +9,7 @@ export interface LineRequest {
   readonly number: number;
   readonly customId: string;
   readonly body: string;
-  /** Items that it asks for, as far as its longest list shows it. */
+  /** Items in the line, estimated by its longest list. */
   readonly items: number;
 }
 
@@ -35,7 +35,7 @@ interface OpenBatch {
   readonly files: readonly [input: FileHandle, output: FileHandle, errors: FileHandle];
   readonly id: string;
   readonly lines: AsyncGenerator<Line, void, void>;
-  /** Numbers of the lines that have a result. */
+  /** Numbers of the lines with a result. */
   readonly done: Set<number>;
   written: Written;
 }
@@ -46,7 +46,7 @@ const batches = new Map<string, OpenBatch>();
 const orders = {
   check: (order: CheckOrder) => checkLines(order),
 
-  /** Cuts the results back to what the journal knows, and learns which lines have one. */
+  /** Truncates the results to what the journal confirms, and reads which lines have one. */
   async open({ batch, input, output, errors, written, maxLineBytes }: OpenOrder): Promise<void> {
     const from = await open(input);
     const results = await Promise.all([output, errors].map((path) => open(path, writable, 0o600)));
@@ -66,7 +66,7 @@ const orders = {
     });
   },
 
-  /** The next lines without a result, of about `items` items; fewer at the end of the file. */
+  /** The next lines without a result, about `items` items or the rest of the file. */
   async read({ batch, items }: { readonly batch: string; readonly items: number }): Promise<LineRequest[]> {
     const { lines, done } = batches.get(batch)!;
     const read: LineRequest[] = [];
@@ -100,7 +100,7 @@ const orders = {
     for (const { number } of replies) batches.get(batch)!.done.add(number);
   },
 
-  /** Gives every line that has no result this error. */
+  /** Writes this error as the result of every line without one. */
   async rest({
     batch,
     code,
@@ -146,12 +146,12 @@ const orders = {
 export type Orders = typeof orders;
 
 const writable = constants.O_RDWR | constants.O_CREAT;
-/** Enough for the id of a line. */
+/** Longest prefix read to find the id of a line. */
 const headBytes = 100;
 const linesAtOnce = 1000;
 const end = Buffer.from(`},"error":null}\n`);
 
-/** Writes lines where the last ones ended: what an attempt before it left there is written over. */
+/** Writes lines at the confirmed end of the file, over the remains of a failed attempt. */
 async function add(open: OpenBatch, good: readonly Buffer[], bad: readonly Buffer[], tokens: number): Promise<void> {
   const { written, files } = open;
   const outputBytes = await appended(files[1], good, written.outputBytes);
@@ -174,7 +174,7 @@ async function appended(file: FileHandle, pieces: readonly Buffer[], position: n
   return position + bytes.length;
 }
 
-/** `total_tokens` of a reply of OpenAI's form, whose usage stands at its end. */
+/** `total_tokens` from the end of a reply in OpenAI's format. */
 function tokensIn(body: Uint8Array): number {
   const last = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1", body.length - 120);
   return Number(/"total_tokens":(\d+)\}\}$/.exec(last)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-/** Who uploaded something, by names that outlive a rotated key. */
+/** The uploader, by a name that survives a rotated key. */
 export interface Sender {
   readonly key: string | null;
   readonly tenant: string | null;
@@ -27,7 +27,7 @@ export interface LineError {
   readonly line: number | null;
 }
 
-/** What has been written of a batch's results, up to a moment at which all of it was on the disk. */
+/** Progress of a batch, as of the last time its results were flushed to disk. */
 export interface Written {
   readonly outputBytes: number;
   readonly errorBytes: number;
@@ -59,11 +59,11 @@ export interface StoredBatch {
   readonly errors: readonly LineError[];
   /** Why it waits. */
   readonly paused: string | null;
-  /** Versions of the model that ran it, where there was more than one. */
+  /** Versions of the model that ran it, if several. */
   readonly versions: readonly string[];
 }
 
-/** Whether nothing about it changes any more. */
+/** Whether it is in a final state. */
 export const isOver = ({ status }: StoredBatch): boolean =>
   status === "completed" || status === "failed" || status === "expired" || status === "cancelled";
 

@@ -20,7 +20,7 @@ interface BatchRoutes {
   readonly match: (endpoint: string) => EndpointMatch | undefined;
 }
 
-/** The paths of this room where there is no folder for them. */
+/** These paths on a server without BATCHES_DIR. */
 export function noBatchRoutes(app: FastifyInstance): void {
   const refuse = (): never => {
     throw new Problem("NOT_FOUND", "Files and batches are off: the server needs BATCHES_DIR, a folder for them.");
@@ -98,7 +98,7 @@ export function batchRoutes(app: FastifyInstance, { models, store, batches, matc
 
   function sendContent(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { id, bytes } = store.file(idOf(request), senderOf(request));
-    // A stream: it lasts as long as its client reads.
+    // A stream lasts as long as its client reads it.
     return reply
       .type("application/jsonl")
       .header("content-length", bytes)
@@ -114,7 +114,7 @@ function senderOf(request: FastifyRequest): Sender {
 const isOf = ({ sender }: StoredFile | StoredBatch, request: FastifyRequest): boolean =>
   sender.tenant === senderOf(request).tenant;
 
-/** What the journal refuses is the disk's. */
+/** If the journal refuses an entry, the disk is at fault. */
 async function written<T>(writing: Promise<T>): Promise<T> {
   try {
     return await writing;

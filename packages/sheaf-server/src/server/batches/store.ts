@@ -11,11 +11,11 @@ type Fact =
   | { readonly gone: string }
   | { readonly clockMs: number };
 
-/** How often the folder's clock is written down while something may end. */
+/** How often the folder's clock is saved while something can expire. */
 const clockEveryMs = 10_000;
-/** A finished batch is listed for as long as its results may be. */
+/** A finished batch is listed for the longest lifetime of results. */
 const batchKeptMs = longestKeepS * 1000;
-/** One tenant among several has at most this part of the bytes. */
+/** The largest share of the bytes for one of several tenants. */
 const tenantPart = 0.5;
 const openBatchesPerTenant = 16;
 
@@ -35,7 +35,7 @@ export class Store {
   readonly files: Map<string, StoredFile> = new Map();
   readonly batches: Map<string, StoredBatch> = new Map();
   readonly maxBytes: number;
-  /** Bytes of uploads that are coming in, by tenant. */
+  /** Bytes of uploads in progress, by tenant. */
   readonly arriving: Map<string | null, number> = new Map();
   readonly #options: StoreOptions;
   readonly #claim: FolderClaim;
@@ -71,7 +71,7 @@ export class Store {
     return this.#clockBaseMs + this.#options.now() - this.#openedAtMs;
   }
 
-  /** Ids are random, so nobody guesses one, and never come from a request. */
+  /** Ids are random, so that nobody can guess one, and never taken from a request. */
   newId(kind: "file" | "batch"): string {
     return `${kind}${kind === "file" ? "-" : "_"}${randomBytes(16).toString("hex")}`;
   }
@@ -86,7 +86,7 @@ export class Store {
     for (const fact of facts) this.#apply(fact);
   }
 
-  /** Shows something of a batch that holds for now, and need not be remembered. */
+  /** Sets state that is shown but not saved. */
   note(batch: StoredBatch): void {
     this.batches.set(batch.id, batch);
   }
@@ -113,7 +113,7 @@ export class Store {
     return batch;
   }
 
-  /** Bytes of all files, or of one tenant's, with results so far and uploads that are coming in. */
+  /** Bytes of all files or one tenant's, with results so far and uploads in progress. */
   bytes(tenant?: string | null): number {
     let sum = 0;
     const isCounted = (sender: Sender): boolean => tenant === undefined || sender.tenant === tenant;
@@ -124,7 +124,7 @@ export class Store {
     return sum;
   }
 
-  /** Why `more` bytes have no room; undefined where they have. */
+  /** Why `more` bytes do not fit; undefined if they do. */
   fullFor({ tenant }: Sender, more: number): string | undefined {
     const { hasTenants } = this.#options;
     if (this.bytes() + more > this.maxBytes)
@@ -142,7 +142,7 @@ export class Store {
     throw new Problem("TENANT_LIMIT", message, { headers: { "retry-after": "60" } });
   }
 
-  /** Removes what has ended, and writes the clock down now and then. */
+  /** Removes what has expired, and saves the clock from time to time. */
   async tick(): Promise<void> {
     const isUsed = new Set([...this.batches.values()].flatMap((one) => (isOver(one) ? [] : [one.inputFileId])));
     for (const { id, endsAtMs } of this.files.values())
@@ -183,7 +183,7 @@ export class Store {
     yield { clockMs: this.nowMs };
   }
 
-  /** Uploads that were cut off, and files whose removal was. */
+  /** Unfinished uploads, and files whose removal was interrupted. */
   async #removeStrays(): Promise<void> {
     const open = [...this.batches.values()].filter((batch) => !isOver(batch));
     const known = new Set([...this.files.keys(), ...open.flatMap((one) => [one.outputFileId, one.errorFileId])]);

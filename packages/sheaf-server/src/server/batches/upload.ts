@@ -52,7 +52,7 @@ export async function receiveFile(
       if (problem !== undefined || isTooLarge) content.destroy(problem ?? tooLarge(batchFileMaxBytes));
     });
     const written = pipeline(content, createWriteStream(path, { mode: 0o600, flush: true }));
-    // Told below, or as the end of the form.
+    // Reported below, or when the form ends.
     written.catch((error: Error) => form.destroy(error));
     file = { name: filename, content, written };
   });
@@ -80,7 +80,7 @@ export async function receiveFile(
     await store.put(stored);
     return stored;
   } catch (error) {
-    // The parser that is cut off does not end it.
+    // An aborted parser does not end it.
     file?.content.destroy();
     await file?.written.catch(() => undefined);
     await rm(path, { force: true });
@@ -111,7 +111,7 @@ const closing = { connection: "close" };
 const tooLarge = (most: number): Problem =>
   new Problem("BODY_TOO_LARGE", `The file is larger than ${most} bytes (BATCH_FILE_MAX_BYTES).`, { headers: closing });
 
-/** @returns for how long the file is kept, in seconds. */
+/** @returns the lifetime of the file in seconds. */
 function readFields(fields: ReadonlyMap<string, string>, file: object | undefined): number {
   const purpose = fields.get("purpose");
   if (purpose !== "batch") throw invalid("purpose", '"batch", the only purpose of files here', purpose);
@@ -134,7 +134,7 @@ export function readKeep(path: string, given: unknown): number {
   return Number(seconds);
 }
 
-/** The disk is full where the system says so; a form that is cut off is the client's. */
+/** A full disk if the system reports one; a truncated form is the client's fault. */
 export function problemOfUpload(error: unknown, isGone: boolean): unknown {
   if (error instanceof Problem) return error;
   const { code, message } = error as NodeJS.ErrnoException;

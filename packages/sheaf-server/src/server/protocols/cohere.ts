@@ -76,7 +76,7 @@ function inputsSchema({ settings }: Models): Schema {
   return Type.Array(input, { minItems: 1, maxItems: settings.maxInputs });
 }
 
-/** The one text of each input; a vector of several parts is the model's own affair. */
+/** The only text of each input: vectors of several parts are not supported. */
 function textsOf(inputs: unknown): readonly unknown[] {
   if (!Array.isArray(inputs)) throw invalid("inputs", "an array of inputs", inputs);
   return inputs.map((input: unknown, index) => {

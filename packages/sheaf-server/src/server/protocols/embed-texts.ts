@@ -35,7 +35,7 @@ export interface TextsToEmbed {
   readonly user?: unknown;
   /** @default the model's own prompt */
   readonly prompt?: WantedPrompt | undefined;
-  /** The side on which texts are cut that are too long, unless `truncate` says it. @default as the model does */
+  /** The side on which long texts are truncated, unless `truncate` names one. @default the model's */
   readonly cut?: "left" | "right" | undefined;
   /** @default the setting AUTO_TRUNCATE */
   readonly truncate?: Truncate | undefined;
@@ -57,7 +57,7 @@ export interface Embedded {
   /** Of each number of the vectors, where the model's folder has them. */
   readonly ranges: VectorRanges | undefined;
   readonly tokens: number;
-  /** What was cut, in words. */
+  /** A sentence on what was truncated. */
   readonly warnings: readonly string[] | undefined;
 }
 
@@ -134,7 +134,7 @@ export const severalTexts: Kind<readonly unknown[]> = kindOf("an array of texts"
 const listOfTexts = (settings: Settings): Schema =>
   Type.Array(textSchema(settings), { minItems: 1, maxItems: settings.maxInputs });
 
-/** One invalid text refuses the request: no such reply has a place for an error beside vectors. */
+/** One invalid text fails the request, since the reply has no place for its error. */
 function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[] {
   if (!embedsTexts(model.definition))
     throw new Problem("INVALID_INPUT", `${model.name} does not embed texts; use /infer/${model.name}.`, {
@@ -151,7 +151,7 @@ function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[]
 /** A token id, or a text as token ids. */
 const isTokens = (value: unknown): boolean => Number.isInteger(Array.isArray(value) ? value[0] : value);
 
-/** Whose ids they are is anyone's guess: the vocabulary is the caller's, and seldom the model's. */
+/** Token ids belong to the caller's vocabulary, which is seldom the model's. */
 function tokens(path: string, { name }: ServedModel): Problem {
   const message =
     `${path} must be a text or an array of texts: ${name} does not take token ids. ` +
@@ -177,7 +177,7 @@ function lengthSchema(models: readonly ServedModel[]): Schema {
 
 type Vector = ModelOutput & { readonly kind: "vector" };
 
-/** How long vectors are to be; undefined for the model's own length. */
+/** Requested length of the vectors; undefined for the model's own. */
 function readDimensions(
   { dimensions, dimensionsPath: path = "dimensions" }: TextsToEmbed,
   { name, definition }: ServedModel,

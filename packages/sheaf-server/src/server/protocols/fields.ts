@@ -106,7 +106,7 @@ export function closedObject<Rows extends Fields>(expected: string, rows: Rows):
   };
 }
 
-/** Values that `is` tells from others. */
+/** Values that `is` accepts. */
 export const kindOf = <Value>(
   expected: string,
   is: (value: unknown) => boolean,
@@ -119,7 +119,7 @@ export const kindOf = <Value>(
   schema: typeof schema === "function" ? schema : () => schema,
 });
 
-/** A value that is read later: with its model, or by a reader of its own that stands beside the schema. */
+/** A value that is read later, with its model or by another reader. */
 export const readLater = (schema: (models: Models) => Schema): Kind<unknown> => ({ read: (value) => value, schema });
 
 export const trueOrFalse: Kind<boolean> = kindOf(
@@ -137,7 +137,7 @@ export const integerFrom = (least: number, schema?: (models: Models) => Schema):
     schema ?? Type.Integer({ minimum: least }),
   );
 
-/** As vLLM and Cohere have it, 0 by default and larger is later: above 0 a request is bulk, and everything else changes nothing. */
+/** As in vLLM and Cohere, where larger is later: a request above 0 is bulk, others are unchanged. @default 0 */
 export const priority: Field<Priority | undefined> = field<Priority | undefined>(
   {
     read: (value, path) => (anyInteger.read(value, path) > 0 ? "bulk" : undefined),

@@ -123,7 +123,7 @@ function parseItem(parse: () => unknown): Item {
   }
 }
 
-/** Runs the valid items; outcomes stand at their places, the invalid ones' are undefined. */
+/** Runs the valid items. Outcomes have the indices of the items; those of invalid ones are undefined. */
 async function inferValid(
   model: ServedModel,
   inputs: readonly Item[],

@@ -65,7 +65,7 @@ export function ollamaRoutes(app: FastifyInstance, models: Models): void {
 
 const model = required(modelThat(embedsTexts), "Name of a text embedding model; name:latest is name.");
 
-/** Options that steer generation, memory or threads: none of them changes a vector. */
+/** Options for generation, memory or threads, which change no vector. */
 const ignoredOptions = ignored(
   "embedding_only", "f16_kv", "frequency_penalty", "keep_alive", "logits_all", "low_vram", "main_gpu", "min_p", "mirostat",
   "mirostat_eta", "mirostat_tau", "num_batch", "num_gpu", "num_keep", "num_predict", "num_thread", "numa", "penalize_newline",
@@ -130,7 +130,7 @@ function readEmbed(body: unknown, models: Models): TextsToEmbed {
   };
 }
 
-/** One text, whose vector stays as the model makes it. */
+/** One text, whose vector is not normalised. */
 function readPrompt(body: unknown, models: Models): TextsToEmbed {
   const { model, prompt, options } = embeddingsBody.read(body, "");
   return {
@@ -170,7 +170,7 @@ const listOf = ({ all }: Models): object => ({
     })),
 });
 
-/** Differs between versions of a model, so that clients can tell that it changed. */
+/** Changes with the version of a model, so that clients notice. */
 const digestOf = (name: string, { version = "" }: ServedModel["definition"]): string =>
   createHash("sha256").update(`${name}\n${version}`).digest("hex");
 

@@ -46,7 +46,7 @@ export interface Ranked {
   /** The best first. */
   readonly ranks: readonly Rank[];
   readonly tokens: number;
-  /** What was cut, in words. */
+  /** A sentence on what was truncated. */
   readonly warnings: readonly string[] | undefined;
 }
 

@@ -87,7 +87,7 @@ interface RankedDocuments extends TextsToRank {
   readonly returnDocuments: boolean;
 }
 
-/** The field with the texts tells the two kinds of request apart. */
+/** The two kinds of request differ in the field with the texts. */
 function readTextsOrDocuments(body: unknown): RankedTexts | RankedDocuments {
   const hasDocuments = typeof body === "object" && body !== null && "documents" in body && !("texts" in body);
   return hasDocuments ? readDocuments(body, "/rerank") : readTexts(body);

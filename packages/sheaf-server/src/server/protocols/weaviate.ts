@@ -23,7 +23,7 @@ import { anyText, field, ignored, object, oneOf, readLater, required, type Kind 
 /** The contract of Weaviate's module text2vec-transformers, with one or several texts per request. */
 export async function weaviateRoutes(app: FastifyInstance, models: Models): Promise<void> {
   await app.register(async (module) => {
-    // Weaviate sends no content type.
+    // Weaviate omits the content type.
     takeUntyped(module);
     module.post(
       "/vectors",

@@ -14,7 +14,7 @@ export const isOpenMethod = (path: string): boolean =>
 
 const known = new WeakMap<Metadata, Caller>();
 
-/** Who made a call; undefined where callers are not told apart. */
+/** The caller; undefined if the server does not distinguish callers. */
 export const callerOf = ({ metadata }: { readonly metadata: Metadata }): Caller | undefined => known.get(metadata);
 
 /**

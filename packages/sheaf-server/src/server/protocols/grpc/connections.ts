@@ -16,15 +16,15 @@ const lastRepliesMs = 2000;
 interface OpenCall {
   readonly path: string;
   readonly atMs: number;
-  /** When a look first found that its reply or end had been handed over. */
+  /** When its reply or end was first seen handed over. */
   answeredAtMs: number | undefined;
 }
 
 export interface ConnectionsOptions {
   readonly settings: Settings;
-  /** Whether a call of this path takes or gives several messages, and may last. */
+  /** Whether calls of this path are streams, which may last. */
   isStream(path: string): boolean;
-  /** A call that is not a stream has ended; `status` is gRPC's name for how. */
+  /** Called when a unary call has ended, with the name of its status. */
   onEnd(path: string, status: string, durationMs: number): void;
 }
 

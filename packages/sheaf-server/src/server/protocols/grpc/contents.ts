@@ -84,7 +84,7 @@ function dataFromContents(
     if (wireType === 0 || packed.length % size !== 0 || packed.length > (count - length) * size)
       for (const from = reader(packed); from.pos < from.len;) take(from);
     else {
-      // As they lie in memory: read one by one they would cost fifty times as much.
+      // Copied as a block: one by one they would cost fifty times as much.
       new Uint8Array(numbers!.buffer).set(packed, length * size);
       length += packed.length / size;
     }

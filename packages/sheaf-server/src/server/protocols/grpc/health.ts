@@ -7,7 +7,7 @@ import { serviceName } from "./definition.ts";
 /** For reflection. */
 export const healthProtocol: PackageDefinition = loadSync(protoPath);
 
-/** How often those who watch learn about a change. */
+/** How often watchers are told of a change. */
 const lookMs = 500;
 
 type Status = "SERVING" | "NOT_SERVING";
@@ -28,7 +28,7 @@ export function addHealth(server: Pick<Server, "addService">, models: Models): (
       server.addService(service, Object.fromEntries(entries));
     },
   });
-  // A check gets the state of this moment.
+  // Check replies with the current state.
   function fresh(method: UntypedServiceImplementation[string]): UntypedServiceImplementation[string] {
     return ((...words: readonly unknown[]) => {
       look();

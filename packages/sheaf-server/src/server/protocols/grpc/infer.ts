@@ -35,7 +35,7 @@ type Headers = Record<string, string>;
 export interface Inference {
   unary(call: ServerUnaryCall<Buffer, object>, reply: sendUnaryData<object>): void;
   stream(call: ServerDuplexStream<Buffer, object>): void;
-  /** Ends every stream: its client goes elsewhere. */
+  /** Ends every stream, so that its client reconnects elsewhere. */
   close(): void;
 }
 
@@ -129,7 +129,7 @@ function stream(
   });
   return () => end(new Problem("DRAINING", "The server is shutting down; open a stream to another instance."));
 
-  /** Resolves once the client's window had room for it: one that does not read gets no more, and then none. */
+  /** Resolves once the client's window has room, so that a client that does not read gets no further replies. */
   async function taken(message: object): Promise<void> {
     if (controller.signal.aborted) return;
     const unread = new Problem("REQUEST_TIMEOUT", `The client read no reply for ${costs.replyMs} ms.`);
@@ -162,7 +162,7 @@ function stream(
   }
 }
 
-/** Who pays for large messages where callers are not told apart: no connection shows here. */
+/** Stands for all callers if they are not distinguished: a call does not know its connection. */
 const everyone = {};
 
 /** Reads a large message when it is its caller's turn. */
@@ -248,7 +248,7 @@ async function traced(
   }
 }
 
-/** A call whose client has gone did not fail. */
+/** A call that its client cancelled did not fail. */
 function logFailure({ log }: InferContext, headers: Headers, problem: Problem, signal: AbortSignal): void {
   const shown = signal.aborted ? clientClosedRequest() : problem;
   logProblem({ id: headers["x-request-id"] ?? "", headers, log }, shown);

@@ -7,7 +7,7 @@ const { FileDescriptorProto } = descriptor;
 
 type Services = Pick<Server, "addService">;
 
-/** A call of reflection ends after some questions: each has an answer a thousand times as long, and none waits to be read. */
+/** Requests in a call of reflection: a reply is a thousand times as long, and is sent whether or not it is read. */
 export const bounded = (services: Services): Services => ({
   addService(definition, handlers) {
     const answer = handlers["ServerReflectionInfo"] as (call: ServerDuplexStream<object, object>) => void;

@@ -67,7 +67,7 @@ export function serveGrpc(
   const connections = new Connections(server, {
     settings,
     isStream: (path) => methods.get(path) === true,
-    // Paths that clients think of are one series, not one each.
+    // Unknown paths share one series.
     onEnd: (path, status, ms) => requests.record(methods.has(path) ? path : "none", status, ms),
   });
   let address: string | undefined;

@@ -22,7 +22,7 @@ const codes = {
   504: grpc.DEADLINE_EXCEEDED,
 } as const satisfies Readonly<Record<number, grpc>>;
 
-/** A status that is not in the table is the server's own mistake. */
+/** A status missing from the table is a bug of the server. */
 const codeOf = (status: number): grpc => (codes as Readonly<Record<number, grpc>>)[status] ?? grpc.INTERNAL;
 
 /** As a column of the errors' table shows it: `INVALID_ARGUMENT`. */

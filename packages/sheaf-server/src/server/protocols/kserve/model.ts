@@ -137,7 +137,7 @@ function inferenceStats({ success, fail, queue, withoutRun }: ModelStatistics, c
   };
 }
 
-/** The way to a worker and back is part of a run. */
+/** A run includes the round trip to the worker. */
 const computeStats = (run: Duration): object => ({
   compute_input: durationStat({ count: run.count, ms: 0 }),
   compute_infer: durationStat(run),

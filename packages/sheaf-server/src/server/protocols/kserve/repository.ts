@@ -54,7 +54,7 @@ function parametersOf(rows: Fields): Kind<unknown> {
   };
 }
 
-/** A browser sends no JSON to another site without asking: a page somewhere must not load a model here. */
+/** Requires JSON, which a browser does not send to another site without a preflight: no foreign page may load a model. */
 function readParameters({ headers, body }: FastifyRequest, action: Action): void {
   const type = headers["content-type"];
   if (type === undefined || !/^application\/json\s*(?:;|$)/iu.test(type))
@@ -83,7 +83,7 @@ const actionSchema = (action: Action, models: Models): RouteSchema => ({
   },
 });
 
-/** A model may load for longer than a connection may be silent. */
+/** Loading a model may take longer than the timeout of an idle connection. */
 async function patiently(request: FastifyRequest, work: () => Promise<void>): Promise<void> {
   const { socket } = request.raw;
   const { timeout } = socket;

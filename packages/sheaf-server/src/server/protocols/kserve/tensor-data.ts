@@ -111,7 +111,7 @@ export function jsonOfData(data: TensorData, datatype: TensorDatatype): string |
   return JSON.stringify(datatype === "BYTES" ? data : shownElements(data as NumberArray, datatype));
 }
 
-/** The protocol was broken, whatever the model takes. Status 400. */
+/** 400: the request violates the protocol, whatever the model accepts. */
 export function malformed(message: string): Problem {
   return new Problem("BAD_REQUEST", message);
 }
