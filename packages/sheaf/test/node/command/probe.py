@@ -103,9 +103,6 @@ def obey(item, model, context: Context):
             time.sleep(0.001)
         print("cancelled")
         return "cancelled"
-    if what == "sleep":
-        time.sleep(item["s"])
-        return "slept"
     if what == "text":
         return len(item["text"])
     if what == "rubbish":
@@ -114,8 +111,6 @@ def obey(item, model, context: Context):
     if what == "half-a-frame":
         os.write(3, b"\x20\x00\x00\x00\x00\x00\x00\x00{")
         os._exit(0)
-    if what == "attempt":
-        return context.attempt
     if what == "pid":
         return os.getpid()
     if what == "environment":

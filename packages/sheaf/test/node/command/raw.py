@@ -29,6 +29,30 @@ def send(header, payload=b""):
     os.write(FD, struct.pack("<II", len(text), len(payload)) + text + payload)
 
 
+def column(payload, kind="json", count=1, **more):
+    """One column that fills its payload, unless `more` says otherwise."""
+    return {"columns": [{"kind": kind, "count": count, "at": 0, "bytes": len(payload), **more}]}, payload
+
+
+def tensor(shape):
+    return column(b"1234", "tensor", dtype="float32", shape=shape)
+
+
+replies = {
+    "no-columns": ({}, b""),
+    "outside": column(b"", bytes=100),
+    "tensor-short": tensor([1, 2]),
+    "tensor-other": tensor([1, 1]),
+    "text-short": column(b"1234", "text"),
+    "text-wild": column(struct.pack("<II", 0, 4_000_000_000) + b"text", "text"),
+    "json-broken": column(b"[1,"),
+    "json-count": column(b"[1,2]"),
+    "error-outside": (
+        {**column(b"[]", count=0)[0], "errors": [{"index": 7, "error": {"type": "E", "message": "m"}}]},
+        b"[]",
+    ),
+}
+
 how = sys.argv[1]
 receive()
 if how == "result-before-ready":
@@ -56,35 +80,14 @@ while True:
         if how == "lingers":
             time.sleep(600)
         break
-    reply, payload = {"type": "result", "id": header["id"]}, b""
-    if how == "other-id":
-        reply["id"] += 5
-        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 3}], b"[1]"
-    elif how == "no-columns":
-        pass
-    elif how == "outside":
-        reply["columns"] = [{"kind": "json", "at": 0, "bytes": 100, "count": 1}]
-    elif how == "tensor-short":
-        reply["columns"], payload = [{"kind": "tensor", "dtype": "float32", "shape": [1, 2], "at": 0, "bytes": 4}], b"1234"
-    elif how == "tensor-other":
-        reply["columns"], payload = [{"kind": "tensor", "dtype": "float32", "shape": [1, 1], "at": 0, "bytes": 4}], b"1234"
-    elif how == "text-short":
-        reply["columns"], payload = [{"kind": "text", "count": 1, "at": 0, "bytes": 4}], b"1234"
-    elif how == "text-wild":
-        payload = struct.pack("<II", 0, 4_000_000_000) + b"text"
-        reply["columns"] = [{"kind": "text", "count": 1, "at": 0, "bytes": len(payload)}]
-    elif how == "json-broken":
-        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 3}], b"[1,"
-    elif how == "json-count":
-        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 5}], b"[1,2]"
-    elif how == "error-outside":
-        reply["columns"], payload = [{"kind": "json", "count": 0, "at": 0, "bytes": 2}], b"[]"
-        reply["errors"] = [{"index": 7, "error": {"type": "E", "message": "m"}}]
+    id = header["id"]
+    if how == "other-each-time":
+        os._exit(1)
     elif how == "error-of-no-shape":
-        reply = {"type": "failed", "id": header["id"], "error": 7}
+        send({"type": "failed", "id": id, "error": 7})
+        continue
     elif how.startswith("answer"):
-        answer = {"type": "answer", "id": header["id"], "indices": [0]}
-        column = {"kind": "json", "count": 1, "at": 0, "bytes": 7}
+        answer = {"type": "answer", "id": id, "indices": [0], **column(b'["now"]')[0]}
         if how == "answer-other-id":
             answer["id"] += 5
         elif how == "answer-outside":
@@ -93,12 +96,7 @@ while True:
             answer["indices"] = "all"
         elif how == "answer-too-many":
             answer["indices"] = [0, 1]
-        send({**answer, "columns": [column]}, b'["now"]')
-        if how == "answer-twice":
-            send({**answer, "columns": [column]}, b'["now"]')
-        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 6}], b'["ok"]'
-    elif how == "crash-once" or how == "other-each-time":
-        os._exit(1)
-    else:
-        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 6}], b'["ok"]'
-    send(reply, payload)
+        for _ in range(2 if how == "answer-twice" else 1):
+            send(answer, b'["now"]')
+    reply, payload = replies.get(how, column(b'["ok"]'))
+    send({"type": "result", "id": id + 5 if how == "other-id" else id, **reply}, payload)
