@@ -9,7 +9,7 @@
 
 Start it with `npx sheaf serve model.py`, or with `workerCommand({ command: "python3", args: ["model.py"] })` of
 `sheaf/node`. Both put this file on PYTHONPATH: there is nothing to install. It needs CPython 3.9 or newer on Linux or
-macOS, and uses NumPy where it is installed. The protocol is described in docs/reference/worker-protocol.md.
+macOS, and uses NumPy where it is installed. Its protocol is internal; src/node/command/protocol.md describes it.
 """
 
 from __future__ import annotations
