@@ -79,7 +79,7 @@ async function alone(
 }
 
 /** Passes the upstream's refusal of one input on to its caller. */
-function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
+export function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
   const authenticate = headers.get("www-authenticate");
   if (authenticate !== null) void reply.header("www-authenticate", authenticate);
   void reply.headers(waitHeaders((name) => headers.get(name)));

@@ -36,7 +36,6 @@ export class KeyBatcher {
   readonly #accounts: Accounts = new Accounts();
   readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
-  /** Who opened it; each opener has a share of all batchers. */
   readonly opener: object | string;
   readonly openedAtMs: number = performance.now();
 
@@ -117,12 +116,6 @@ export class KeyBatcher {
 
   get stats(): BatcherStats {
     return this.batcher.stats();
-  }
-
-  /** Whether no caller waits for an answer. Checked for every batcher when a new one needs room. */
-  get isIdle(): boolean {
-    const { queued, inFlight } = this.batcher.pending;
-    return queued === 0 && inFlight === 0;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { BatchRecord, BatcherStats } from "sheaf";
+import type { Batcher, BatchRecord, BatcherStats } from "sheaf";
 import type { DashboardBatcher } from "../dashboard/observed.ts";
 import { noCounts, type CachePart } from "../cache/cache-counts.ts";
 import { ModelCache } from "../cache/model-cache.ts";
@@ -19,28 +19,32 @@ const maxKeyBatchers = 200;
 /** Most new models per second for each caller, or for each upstream key if callers bring their own. */
 const mostOpenedPerS = 100;
 
+/** What one key has for one model. */
+export interface OfOneKey {
+  readonly batcher: Pick<Batcher<never, unknown>, "subscribe" | "close" | "pending">;
+  readonly stats: BatcherStats;
+  /** Who opened it; each opener has a share of all. */
+  readonly opener: object | string;
+  readonly openedAtMs: number;
+}
+
 /** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
-export class KeyBatchers implements DashboardBatcher {
-  readonly name = "upstream";
-  readonly maxBatchSize: number;
-  /** The cache of all keys and models together. */
-  readonly cache: CachePart | undefined;
-  readonly #store: ResultCache | undefined;
-  readonly #settings: Settings;
+export abstract class OfKeys<One extends OfOneKey> implements DashboardBatcher {
+  abstract readonly name: string;
+  abstract readonly maxBatchSize: number;
+  protected readonly settings: Settings;
   /** Least recently used first. */
-  readonly #keyBatchers = new Map<string, KeyBatcher>();
+  readonly #keyBatchers = new Map<string, One>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
   /** Counts of batchers that are gone. */
   #gone: BatcherStats[] = [];
   #closing: Promise<boolean> | undefined;
 
   constructor(settings: Settings) {
-    this.#settings = settings;
-    this.maxBatchSize = settings.maxBatchSize ?? defaultBatchSize;
-    const { cacheMaxBytes: maxBytes, cacheTtlMs: ttlMs } = settings;
-    this.#store = maxBytes === 0 ? undefined : new ResultCache({ maxBytes });
-    this.cache = this.#store && { counts: noCounts(), ttlMs };
+    this.settings = settings;
   }
+
+  protected abstract make(opener: object | string): One;
 
   get isDraining(): boolean {
     return this.#closing !== undefined;
@@ -50,7 +54,7 @@ export class KeyBatchers implements DashboardBatcher {
    * The batcher of an upstream key, given by its headers, and a model.
    * @throws {Problem} 503 while draining; 429 if no more keys and models fit, or no more of this caller's.
    */
-  of(key: readonly unknown[], model: string, caller: Caller | undefined): KeyBatcher {
+  of(key: readonly unknown[], model: string, caller: Caller | undefined): One {
     if (this.isDraining) throw draining();
     const name = JSON.stringify([key, model]);
     const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(caller, JSON.stringify(key));
@@ -77,32 +81,23 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(caller: Caller | undefined, key: string): KeyBatcher {
+  #open(caller: Caller | undefined, key: string): One {
     // By key if possible: a key's tenants may be made up.
     const opener = caller?.key ?? caller?.tenant ?? key;
     this.#checkPace(opener);
     if (opener !== key) this.#checkShare(opener);
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
-    const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(), opener);
+    const keyBatcher = this.make(opener);
     keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
     return keyBatcher;
   }
 
-  /** A part for each key and model, so that no key gets another key's results. */
-  #openCache(): ModelCache | undefined {
-    if (this.#store === undefined) return undefined;
-    // Not closed with its batcher: its entries can no longer be found and are evicted first. Searching the whole cache for them would
-    // cost milliseconds for every new key.
-    const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];
-    return new ModelCache(this.#store, { ...this.cache, contentOf });
-  }
-
   /** Requests that each named a new model made others wait seven times as long as with a known one. */
   #checkPace(opener: object | string): void {
     const fromMs = performance.now() - 1000;
-    const isNew = (keyBatcher: KeyBatcher): boolean => keyBatcher.opener === opener && keyBatcher.openedAtMs > fromMs;
+    const isNew = (keyBatcher: One): boolean => keyBatcher.opener === opener && keyBatcher.openedAtMs > fromMs;
     if ([...this.#keyBatchers.values()].filter(isNew).length >= mostOpenedPerS)
       throw full(`this caller asked for ${mostOpenedPerS} new models in a second`);
   }
@@ -112,14 +107,14 @@ export class KeyBatchers implements DashboardBatcher {
    * another (dynamic thresholds; Choudhury and Hahne, 1998).
    */
   #checkShare(opener: object | string): void {
-    const busy = [...this.#keyBatchers.values()].filter(({ isIdle }) => !isIdle);
+    const busy = [...this.#keyBatchers.values()].filter((keyBatcher) => !isIdle(keyBatcher));
     const own = busy.filter((keyBatcher) => keyBatcher.opener === opener).length;
     if (own >= maxKeyBatchers - busy.length) throw full(`${own} models of this caller have calls that wait`);
   }
 
   #dropIdle(): void {
     for (const [key, keyBatcher] of this.#keyBatchers) {
-      if (!keyBatcher.isIdle) continue;
+      if (!isIdle(keyBatcher)) continue;
       this.#keyBatchers.delete(key);
       this.#gone = [sumOfStats(this.name, [...this.#gone, keyBatcher.stats])];
       void keyBatcher.batcher.close();
@@ -134,6 +129,39 @@ export class KeyBatchers implements DashboardBatcher {
     const before = rejected();
     await Promise.all(keyBatchers.map(({ batcher }) => batcher.close({ graceMs })));
     return rejected() === before;
+  }
+}
+
+/** Whether no caller waits for an answer. Checked for every batcher when a new one needs room. */
+const isIdle = ({ batcher: { pending } }: OfOneKey): boolean => pending.queued === 0 && pending.inFlight === 0;
+
+/** The batchers of embeddings. */
+export class KeyBatchers extends OfKeys<KeyBatcher> {
+  readonly name = "upstream";
+  readonly maxBatchSize: number;
+  /** The cache of all keys and models together. */
+  readonly cache: CachePart | undefined;
+  readonly #store: ResultCache | undefined;
+
+  constructor(settings: Settings) {
+    super(settings);
+    this.maxBatchSize = settings.maxBatchSize ?? defaultBatchSize;
+    const { cacheMaxBytes: maxBytes, cacheTtlMs: ttlMs } = settings;
+    this.#store = maxBytes === 0 ? undefined : new ResultCache({ maxBytes });
+    this.cache = this.#store && { counts: noCounts(), ttlMs };
+  }
+
+  protected make(opener: object | string): KeyBatcher {
+    return new KeyBatcher(this.settings, this.#openCache(), opener);
+  }
+
+  /** A part for each key and model, so that no key gets another key's results. */
+  #openCache(): ModelCache | undefined {
+    if (this.#store === undefined) return undefined;
+    // Not closed with its batcher: its entries can no longer be found and are evicted first. Searching the whole cache for them would
+    // cost milliseconds for every new key.
+    const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];
+    return new ModelCache(this.#store, { ...this.cache, contentOf });
   }
 }
 

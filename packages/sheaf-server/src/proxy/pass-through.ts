@@ -5,7 +5,10 @@ import { callerOf } from "../http/check-callers.ts";
 import { clientClosedRequest, Problem } from "../problems/problem.ts";
 import { runTimeoutOf, type Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
-import { namedByConnection, upstreamUrl, withoutCaller } from "./target.ts";
+import type { PacedKeys } from "./paced-keys.ts";
+import { answerPaced } from "./paced-route.ts";
+import { upstreamUrl, withoutCaller, withoutHop } from "./target.ts";
+import { pacedPaths } from "../tenants/keys-file.ts";
 import { unreachable, waitHeaders } from "./upstream.ts";
 
 /**
@@ -14,12 +17,14 @@ import { unreachable, waitHeaders } from "./upstream.ts";
  */
 export async function passThrough(
   app: FastifyInstance,
-  {
-    keyBatchers,
-    base,
-    settings,
-  }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
+  parts: {
+    readonly keyBatchers: KeyBatchers;
+    readonly pacedKeys: PacedKeys;
+    readonly base: string;
+    readonly settings: Settings;
+  },
 ): Promise<InFlightReplies> {
+  const { keyBatchers, base, settings } = parts;
   const open = new InFlightReplies(app);
   await app.register(replyFrom, {
     base: new URL(base).origin,
@@ -42,7 +47,10 @@ export async function passThrough(
     if (keyBatchers.isDraining) throw draining();
     // The upstream's key allows more than embeddings.
     if (callerOf(request)?.isOperator === false)
-      throw new Problem("FORBIDDEN", 'Only embeddings are for every key; other routes need one with "operator": true.');
+      throw new Problem(
+        "FORBIDDEN",
+        'Only embeddings are for every key; other routes need one with "operator": true, or language models one that "opens" them.',
+      );
     const { pathname, search } = new URL(upstreamUrl(base, request.url));
     try {
       void reply.from(pathname, {
@@ -57,20 +65,13 @@ export async function passThrough(
     }
     return reply;
   };
+  for (const path of pacedPaths)
+    app.post(path, { logLevel: quieter(settings) }, (request, reply) =>
+      // The router also takes a slash at the end.
+      request.url.split("?", 1)[0] === path ? answerPaced(request, reply, parts) : passOn(request, reply),
+    );
   app.route({ method, url: "/*", handler: passOn, logLevel: quieter(settings) });
   return open;
-}
-
-/** Headers of one hop. `expect` has been answered here. */
-const ofOneHop = [
-  "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-  "transfer-encoding", "upgrade",
-]; // prettier-ignore
-
-/** Removes hop-by-hop headers: the upstream's `connection` must not close, or keep, the client's connection. */
-function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
-  const named = namedByConnection(headers["connection"]);
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)));
 }
 
 function problemOfLoss(error: Error, { raw }: FastifyRequest, settings: Settings): Problem {

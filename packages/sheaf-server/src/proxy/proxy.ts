@@ -21,6 +21,7 @@ import { tenantFamilies } from "../observe/tenant-metrics.ts";
 import { Callers } from "../tenants/callers.ts";
 import { answerEmbeddings } from "./embeddings-route.ts";
 import { KeyBatchers } from "./key-batchers.ts";
+import { longestAnswerMs, PacedKeys } from "./paced-keys.ts";
 import { passThrough } from "./pass-through.ts";
 
 /** As deep as APIs nest the route: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
@@ -70,19 +71,20 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
   const settings = { ...defaultSettings, ...proxyDefaults, ...given };
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
-  const app = openApp(settings, Math.max(settings.requestTimeoutMs, runTimeoutOf(settings)));
+  const app = openApp(settings, Math.max(settings.requestTimeoutMs + longestAnswerMs, runTimeoutOf(settings)));
   const keyBatchers = new KeyBatchers(settings);
+  const pacedKeys = new PacedKeys(settings);
   const callers = new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());
   const replies = new InFlightReplies(app);
   replies.cutUnread(app);
   takeTurns(app);
-  const parts = { keyBatchers, base, settings };
+  const parts = { keyBatchers, pacedKeys, base, settings };
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app, keyBatchers);
   checkCallers(app, callers, guardedPaths);
   readInTurns(app);
-  logBatches(app.log, keyBatchers.name, keyBatchers);
+  for (const batchers of [keyBatchers, pacedKeys]) logBatches(app.log, batchers.name, batchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);
     showSchemasOnly(own);
@@ -90,14 +92,15 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
-    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => [
-      ...cacheFamilies([keyBatchers]),
-      ...tenantFamilies(callers),
-    ]);
+    metricsRoute(
+      own,
+      { watch: (watcher) => [keyBatchers, pacedKeys].forEach((batchers) => void watcher(batchers)) },
+      () => [...cacheFamilies([keyBatchers]), ...tenantFamilies(callers)],
+    );
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),
-      batchers: [keyBatchers],
+      batchers: [keyBatchers, pacedKeys],
       state: () => ({ status: status(), batchers: {}, tenants: callers.figures }),
     });
   });
@@ -108,7 +111,9 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
     app,
     listen: () => listen(app, settings),
     close: withOptions(closeChecks, async ({ graceMs = settings.shutdownGraceMs }: Closing) => {
-      const [isComplete] = await Promise.all([keyBatchers.close(graceMs), passing!.left(graceMs)]);
+      const closing = [keyBatchers.close(graceMs), pacedKeys.close(graceMs)];
+      const isComplete = (await Promise.all(closing)).every(Boolean);
+      await passing!.left(graceMs);
       await closeApp(app, replies, graceMs);
       return isComplete;
     }),

@@ -20,14 +20,21 @@ const ownPrefixes = ["sec-", "x-forwarded-", "x-stainless-"];
 /** The settings that decide what the upstream learns about a caller. */
 export type UpstreamSettings = Pick<Settings, "upstreamApiKey" | "tenantBy" | "tenantHeader">;
 
-/** A request's headers without those meant only for the proxy: a tenant's name, and a key of the proxy's own. */
+/**
+ * A request's headers without those meant only for the proxy: a tenant's name, and a key of the proxy's own. The upstream's key is sent
+ * in the header in which the caller has sent its own: Anthropic's clients use `x-api-key`.
+ */
 export function withoutCaller<T>(
   headers: Readonly<Record<string, T>>,
   { upstreamApiKey, tenantBy, tenantHeader }: UpstreamSettings,
 ): Record<string, T | string> {
   const passed: Record<string, T | string> = { ...headers };
   if (tenantBy === "header") delete passed[tenantHeader];
-  if (upstreamApiKey !== undefined) passed["authorization"] = `Bearer ${upstreamApiKey}`;
+  if (upstreamApiKey === undefined) return passed;
+  const isApiKey = headers["x-api-key"] !== undefined && headers["authorization"] === undefined;
+  delete passed["x-api-key"];
+  if (isApiKey) passed["x-api-key"] = upstreamApiKey;
+  else passed["authorization"] = `Bearer ${upstreamApiKey}`;
   return passed;
 }
 
@@ -47,6 +54,18 @@ export const namedByConnection = (header: unknown): ReadonlySet<string> =>
       .split(",")
       .map((name) => name.trim()),
   );
+
+/** Headers of one hop. `expect` has been answered here. */
+const ofOneHop = [
+  "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+  "transfer-encoding", "upgrade",
+]; // prettier-ignore
+
+/** Removes hop-by-hop headers: the upstream's `connection` must not close, or keep, the client's connection. */
+export function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
+  const named = namedByConnection(headers["connection"]);
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)));
+}
 
 /** The headers for the upstream, sorted by name: keys, organisation, project, and all unknown ones. */
 export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSettings): UpstreamHeaders {

@@ -57,7 +57,7 @@ export interface PostOptions {
 }
 
 /** Bounds a refusal, because every caller of the batch gets a copy. */
-const longestRefusalBytes = 65_536;
+export const longestRefusalBytes = 65_536;
 
 /**
  * One POST of JSON. Redirects are not followed: they would carry the key elsewhere.
@@ -95,7 +95,7 @@ function replyOf({ status, headers }: Response, text: string): UpstreamReply {
 }
 
 /** Replaces a long refusal; its status and headers still carry the hints for the batcher. */
-function longRefusal({ status, headers }: Response): UpstreamReply {
+export function longRefusal({ status, headers }: Pick<Response, "status" | "headers">): UpstreamReply {
   const message = `The upstream refused with ${status}, in more than ${longestRefusalBytes} bytes.`;
   const error = { message, type: "upstream_error", param: null, code: "UPSTREAM_ERROR" };
   return { status, contentType: "application/json", headers, text: JSON.stringify({ error }) };

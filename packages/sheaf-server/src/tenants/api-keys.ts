@@ -83,5 +83,6 @@ const ownTerms: Omit<KeyTerms, "digests"> = {
   share: 1,
   highestLane: "immediate",
   isOperator: true,
+  opens: [],
   bounds: {},
 };

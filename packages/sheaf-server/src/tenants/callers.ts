@@ -66,7 +66,8 @@ export class Callers {
    * @throws {Problem} 401 without a valid key, 422 for a header that cannot be the name of a tenant.
    */
   identify(header: (name: string) => unknown, place = "in the header"): Caller | undefined {
-    const key = this.#keys === undefined ? undefined : keyIn(this.#keys, header("authorization"), place);
+    const key =
+      this.#keys === undefined ? undefined : keyIn(this.#keys, header("authorization"), header("x-api-key"), place);
     if (!this.#hasTenants) return undefined;
     const { tenantBy, tenantHeader } = this.#settings;
     return this.#callerOf(key, tenantBy === "header" ? nameIn(header(tenantHeader), tenantHeader) : undefined);
@@ -139,9 +140,10 @@ const boundsOf = ({
   ...(itemsInFlight !== undefined && { itemsInFlight }),
 });
 
-/** @throws {Problem} 401 */
-function keyIn(keys: ApiKeys, authorization: unknown, place: string): SentKey {
-  const given = typeof authorization === "string" ? /^Bearer +(\S.*)$/is.exec(authorization)?.[1] : undefined;
+/** `apiKey`: where Anthropic's clients send theirs. @throws {Problem} 401 */
+function keyIn(keys: ApiKeys, authorization: unknown, apiKey: unknown, place: string): SentKey {
+  const bearer = typeof authorization === "string" ? /^Bearer +(\S.*)$/is.exec(authorization)?.[1] : undefined;
+  const given = bearer ?? (typeof apiKey === "string" && authorization === undefined ? apiKey : undefined);
   const key = given === undefined ? undefined : keys.find(given);
   if (key !== undefined) return key;
   throw new Problem(

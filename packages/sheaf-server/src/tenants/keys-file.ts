@@ -17,6 +17,8 @@ export interface KeyTerms {
   readonly highestLane: Priority;
   /** Whether it opens metrics, the page, and loading and unloading models. */
   readonly isOperator: boolean;
+  /** Routes of language models that it opens in a proxy, besides embeddings. */
+  readonly opens: readonly string[];
   readonly bounds: TenantBounds;
 }
 
@@ -26,14 +28,18 @@ export interface KeyEntry {
   readonly share?: number;
   readonly highestLane?: Priority;
   readonly operator?: boolean;
+  readonly opens?: readonly string[];
   readonly itemsPerSecond?: number;
   readonly weightPerSecond?: number;
   readonly itemsInFlight?: number;
 }
 
 const fields = [
-  "name", "sha256", "share", "highestLane", "operator", "itemsPerSecond", "weightPerSecond", "itemsInFlight",
+  "name", "sha256", "share", "highestLane", "operator", "opens", "itemsPerSecond", "weightPerSecond", "itemsInFlight",
 ] as const satisfies readonly (keyof KeyEntry)[]; // prettier-ignore
+
+/** The routes of language models that a proxy paces. */
+export const pacedPaths: readonly string[] = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"]; // prettier-ignore
 
 const maxKeys = 100_000;
 const digestExpected = "the SHA-256 of the key in 64 hex digits, or an array of them";
@@ -81,7 +87,7 @@ function termsOf(entry: unknown, path: string, file: string): KeyTerms {
   const where = (name: string): string => `${path}.${name} in ${file}`;
   const given = objectOf(entry, `${path} in ${file}`, "an object with name and sha256");
   refuseUnknown(Object.keys(given), fields, `${path} in ${file}`);
-  const { name, sha256, share = 1, highestLane = "interactive", operator = false, ...bounds } = given;
+  const { name, sha256, share = 1, highestLane = "interactive", operator = false, opens = [], ...bounds } = given;
   if (!isName(name)) throw wrong(where("name"), "a text of 1 to 64 characters without control characters", name);
   if (name === ownKeyName) throw new ConfigError(`${where("name")} must not be ${ownKeyName}, which is the setting's.`);
   const digests = Array.isArray(sha256) ? (sha256 as unknown[]) : [sha256];
@@ -92,6 +98,8 @@ function termsOf(entry: unknown, path: string, file: string): KeyTerms {
   if (!priorities.includes(highestLane as Priority))
     throw wrong(where("highestLane"), `one of ${priorities.join(", ")}`, highestLane);
   if (typeof operator !== "boolean") throw wrong(where("operator"), "true or false", operator);
+  if (!Array.isArray(opens) || !opens.every((path) => pacedPaths.includes(path as string)))
+    throw wrong(where("opens"), `an array of ${pacedPaths.join(", ")}`, opens);
   for (const [bound, value] of Object.entries(bounds)) {
     const isCount = bound === "itemsInFlight";
     if (!isAboveZero(value) || (isCount && !Number.isInteger(value)))
@@ -103,6 +111,7 @@ function termsOf(entry: unknown, path: string, file: string): KeyTerms {
     share,
     highestLane: highestLane as Priority,
     isOperator: operator,
+    opens: opens as string[],
     bounds,
   };
 }

@@ -15,7 +15,7 @@ test("a file of keys gives names, shares, lanes and bounds, with their defaults"
   const [a, b, c] = readKeysFile(path);
   assert.deepEqual(
     { ...a, digests: [] },
-    { name: "a", digests: [], share: 1, highestLane: "interactive", isOperator: false, bounds: {} },
+    { name: "a", digests: [], share: 1, highestLane: "interactive", isOperator: false, opens: [], bounds: {} },
   );
   assert.deepEqual([b!.digests.length, b!.share, b!.highestLane, b!.isOperator], [2, 4, "immediate", true]);
   assert.deepEqual(c!.bounds, { itemsPerSecond: 0.5, weightPerSecond: 1000, itemsInFlight: 3 });
@@ -37,6 +37,7 @@ test("a wrong file is an error that names the place and the expected value, and 
     [{ keys: [{ name: "a", sha256: [] }] }, /^keys\[0\]\.sha256/],
     [{ keys: [entry("a", { share: 0 })] }, /^keys\[0\]\.share .* > 0, got 0/],
     [{ keys: [entry("a", { highestLane: "top" })] }, /highestLane .* immediate, interactive, bulk, got "top"/],
+    [{ keys: [entry("a", { opens: ["/v1/models"] })] }, /opens .* an array of \/v1\/chat\/completions, /],
     [{ keys: [entry("a", { operator: "yes" })] }, /operator .* true or false/],
     [{ keys: [entry("a", { itemsInFlight: 1.5 })] }, /itemsInFlight .* an integer >= 1, got 1\.5/],
     [{ keys: [entry("a", { itemsPerSecond: -1 })] }, /itemsPerSecond .* > 0, got -1/],

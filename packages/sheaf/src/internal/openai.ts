@@ -2,6 +2,7 @@ export { retryAfterMsOf } from "../adapters/api-client/api-error.ts";
 export { replyText, TooLarge } from "../adapters/shared/bounded-text.ts";
 export { statusIn } from "../adapters/openai/client.ts";
 export { isHang } from "../adapters/api-client/isolation.ts";
+export { outputIn, usageIn } from "../adapters/llm/tokens-of.ts";
 export { embeddingRequests, namedInput } from "../adapters/openai/requests.ts";
 export type {
   EmbeddingCall,

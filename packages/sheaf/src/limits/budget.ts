@@ -94,9 +94,9 @@ export class Budget {
     return missing <= 1e-6 ? nowMs : nowMs + Math.min(lookAgainMs, missing / ratePerMs);
   }
 
-  /** How long until `amount` is available. */
-  waitMs(nowMs: number, amount: number, pace: number): number {
-    const missing = Math.max(0, amount - this.left(nowMs, pace));
+  /** How long until `amount` is available, after the amount `ahead` that others get first. */
+  waitMs(nowMs: number, amount: number, ahead: number, pace: number): number {
+    const missing = Math.max(0, ahead + Math.min(this.holds(pace), amount) - this.left(nowMs, pace));
     return missing === 0 ? 0 : missing / this.#ratePerMs(pace);
   }
 

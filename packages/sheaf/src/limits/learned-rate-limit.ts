@@ -216,9 +216,13 @@ export class LearnedRateLimit implements SharedRateLimit {
 
   /** When a call of that weight would go, after the `ahead` that wait; as long as nothing else comes. */
   waitMs(nowMs: number, weight: number, output: number, ahead: Ahead): number {
-    const amounts = withInput({ runs: 1 + ahead.runs, items: 1 + ahead.items, weight: weight + ahead.weight, output: output + ahead.output }); // prettier-ignore
-    const waits = allKinds.map((kind) => this.#budgets[kind].waitMs(nowMs, amounts[kind], this.#paceOf(kind, nowMs)));
-    return Math.max(...waits, this.#given.amountsReadyAtMs(nowMs, amounts, false) - nowMs, 0);
+    const own = withInput({ runs: 1, items: 1, weight, output });
+    const others = withInput(ahead);
+    const all = { runs: 1 + ahead.runs, items: 1 + ahead.items, weight: weight + ahead.weight };
+    const waits = allKinds.map((kind) =>
+      this.#budgets[kind].waitMs(nowMs, own[kind], others[kind], this.#paceOf(kind, nowMs)),
+    );
+    return Math.max(...waits, this.#given.amountsReadyAtMs(nowMs, all, false) - nowMs, 0);
   }
 
   /** What is left after the amounts that others get first. */

@@ -75,6 +75,8 @@ export interface PacedCalls<In, Out> {
   readonly batcher: Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe" | "pending" | "drain" | "close">;
   /** How long a call would wait after all that wait now, in milliseconds. */
   expectedWaitMs(request: In): number;
+  /** Its estimated tokens. */
+  weigh(request: In): number;
 }
 
 /** No answer has said how long answers are. */
@@ -110,6 +112,7 @@ export function pacedCalls<In, Out>(
   return Object.assign((request: In, call?: PacedCallOptions) => pacer.call(request, call), {
     batcher: pacer.batcher,
     expectedWaitMs: (request: In) => pacer.waitMs(pacer.estimate(request)),
+    weigh: (request: In) => weightOf(pacer.estimate(request)),
   });
 }
 
@@ -121,6 +124,8 @@ interface Estimate {
   /** The request says how long its answer may be. */
   readonly isBound: boolean;
 }
+
+const weightOf = ({ input, output }: Estimate): number => input + output;
 
 /** One call, from its arrival until it settles. */
 class Call<In> {
@@ -156,7 +161,7 @@ class Call<In> {
   }
 
   get weight(): number {
-    return this.estimate.input + this.estimate.output;
+    return weightOf(this.estimate);
   }
 }
 
