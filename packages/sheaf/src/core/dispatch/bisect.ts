@@ -6,6 +6,7 @@ import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { Settings } from "../contract/settings.ts";
 import { type Entry, weightsOf } from "../queue/entry.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { warnOnce } from "../runtime/warnings.ts";
 import { type BatchRun, Run, type RunFacts, type RunReports } from "./run.ts";
@@ -88,7 +89,7 @@ class Search<In, Out> {
   #alive(indices: readonly number[]): readonly number[] {
     return this.#run.outlivesCallers
       ? indices
-      : indices.filter((index) => !this.#how.runs.calls.leftBehind(this.#run.batch.entries[index]!));
+      : indices.filter((index) => !this.#how.runs.queue.cancellation.leftBehind(this.#run.batch.entries[index]!));
   }
 
   /** Returns false where the search is over. */
@@ -117,7 +118,7 @@ class Search<In, Out> {
     }
     const { error, givenUp } = outcome;
     if (givenUp !== undefined) this.#hung.push(givenUp);
-    this.#how.runs.failed(error);
+    this.#how.runs.throttle.failed(error);
     if (run.isPutBack) {
       this.#how.runs.putBack(run, error);
       return false;
@@ -250,7 +251,7 @@ export interface Runs<In, Out> extends Slots<In>, RunReports<In> {
   readonly executor: Pick<Executor<In, Out>, "found" | "runsApart"> | undefined;
   readonly settings: Settings<In, Out>;
   readonly calls: Settlement<In>;
-  readonly queue: { readonly size: number };
+  readonly queue: Pick<Queue<In>, "size" | "cancellation">;
   readonly timeouts: RunTimeouts | undefined;
   attempt(
     run: Run<In>,
@@ -265,7 +266,6 @@ export interface Runs<In, Out> extends Slots<In>, RunReports<In> {
   ranAgain(items: number, weight: number, bulkRate: number, nowMs: number): void;
   /** A part of a batch passed. */
   learn(part: RunFacts, nowMs: number): void;
-  failed(error: unknown): void;
   restFailed(run: Run<In>, error: unknown): void;
   putBack(run: Run<In>, error: unknown): void;
   record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], hasFailed: boolean, error: unknown): void;

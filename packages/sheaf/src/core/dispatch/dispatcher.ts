@@ -52,7 +52,7 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
   readonly calls: Settlement<In>;
   readonly queue: Queue<In>;
   readonly timeouts: RunTimeouts | undefined;
-  readonly #throttle: Throttle;
+  readonly throttle: Throttle;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   /** Milliseconds that all runs have taken together, until the moment of the last change. */
   #togetherMs = 0;
@@ -74,7 +74,7 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
     this.settings = settings;
     this.calls = calls;
     this.queue = queue;
-    this.#throttle = throttle;
+    this.throttle = throttle;
     this.inOrder = resultsInOrder(settings);
     this.timeouts =
       settings.runTimeoutMs === undefined ? undefined : new RunTimeouts(settings, settings.runTimeoutMs, this);
@@ -127,7 +127,7 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
   stop(): void {
     this.#state = "stopped";
     this.turns?.stop();
-    this.#throttle.seat?.leave();
+    this.throttle.seat?.leave();
   }
 
   // What a run reports before its outcome.
@@ -137,34 +137,21 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
     return this.settings.clock.now();
   }
 
-  paused(durationMs: number): void {
-    this.#throttle.pause(durationMs);
-  }
-
   retried(items: number, weight: number, bulkRate: number, isPart: boolean): number {
     const nowMs = this.settings.clock.now();
     if (isPart) this.ranAgain(items, weight, bulkRate, nowMs);
-    else this.#throttle.seat?.spend(nowMs, items, weight, bulkRate);
+    else this.throttle.seat?.spend(nowMs, items, weight, bulkRate);
     return nowMs;
-  }
-
-  weighed(difference: number): void {
-    this.#throttle.seat?.correct(this.settings.clock.now(), difference);
   }
 
   answered(batch: Batch<In>, index: number, result: unknown): void {
     this.calls.settle(batch, batch.entries[index]!, result);
   }
 
-  /** A batch or a part of one failed with this error. One in an item's place is that item's: it pauses nobody. */
-  failed(error: unknown): void {
-    this.#throttle.failed(error);
-  }
-
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number, bulkRate: number, nowMs: number): void {
     this.bisectRuns++;
-    this.#throttle.seat?.spend(nowMs, items, weight, bulkRate);
+    this.throttle.seat?.spend(nowMs, items, weight, bulkRate);
   }
 
   freed(nowMs: number): void {
@@ -267,7 +254,7 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
     const nowMs = this.settings.clock.now();
-    this.failed(error);
+    this.throttle.failed(error);
     if (!run.abandoned && run.isPutBack) {
       this.#measured(run, nowMs);
       this.record(run, nowMs, "refused", false, error);
@@ -295,7 +282,7 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
   }
 
   putBack(run: Run<In>, error: unknown): void {
-    putBack(run, error, this.queue, this.#throttle, this.settings.maxPauseMs);
+    putBack(run, error, this.queue, this.throttle, this.settings.maxPauseMs);
   }
 
   end(run: Run<In>, nowMs: number): void {

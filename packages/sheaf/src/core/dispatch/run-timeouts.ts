@@ -4,7 +4,7 @@ import type { TimedRun } from "./timed-run.ts";
 
 /** Is told what runs that were given up do. */
 interface Slots {
-  failed(error: unknown): void;
+  readonly throttle: { failed(error: unknown): void };
   freed(nowMs: number): void;
 }
 
@@ -69,7 +69,7 @@ export class RunTimeouts {
         },
         (error: unknown) => {
           // An abandoned run, too, may report that the service wants a pause.
-          if (run.abandoned) this.#slots.failed(error);
+          if (run.abandoned) this.#slots.throttle.failed(error);
           ended();
           reject(error);
         },

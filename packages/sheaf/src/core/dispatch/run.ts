@@ -6,18 +6,16 @@ import { warnOnce } from "../runtime/warnings.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../contract/settings.ts";
+import type { Throttle } from "./throttle.ts";
 import { TimedRun } from "./timed-run.ts";
 
 /** What a run reports before its outcome. */
 export interface RunReports<In> {
+  readonly throttle: Throttle;
   /** It begins, where its executor reports that. Returns the time. */
   began(): number;
-  /** Stops dispatch for `ms`, like an error with `retryAfterMs`. */
-  paused(durationMs: number): void;
   /** It calls its service again for `items` of its items. Returns the time. */
   retried(items: number, weight: number, bulkRate: number, isPart: boolean): number;
-  /** Adds `difference`, which may be negative, to the weight that `rateLimit` counted for the last run. */
-  weighed(difference: number): void;
   /** It answers one of its items early. */
   answered(batch: Batch<In>, index: number, result: unknown): void;
   /** It has ended, perhaps after it was given up. */
@@ -86,7 +84,7 @@ export class Run<In> extends TimedRun {
   }
 
   override pause(durationMs: number): void {
-    this.#dispatcher.paused(durationMs);
+    this.#dispatcher.throttle.pause(durationMs);
   }
 
   override countRun(items: number = this.size): void {
@@ -98,7 +96,7 @@ export class Run<In> extends TimedRun {
 
   override reportWeight(weight: number): void {
     super.reportWeight(weight);
-    this.#dispatcher.weighed(weight - this.counted);
+    this.#dispatcher.throttle.correct(weight - this.counted);
     this.counted = weight;
   }
 

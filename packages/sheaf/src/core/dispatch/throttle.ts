@@ -42,6 +42,11 @@ export class Throttle {
     (this.seat ??= new RateLimiter([])).pause(this.#clock.now(), Math.min(this.#maxPauseMs, durationMs as number));
   }
 
+  /** Adds `difference`, which may be negative, to the weight that was counted for the last run. */
+  correct(difference: number): void {
+    this.seat?.correct(this.#clock.now(), difference);
+  }
+
   /** An error of a run, which may ask for a pause. */
   failed(error: unknown): void {
     const retryAfterMs = propertyOf(error, "retryAfterMs");

@@ -113,11 +113,6 @@ export class Settlement<In> {
     this.latencyMs[isBulk ? "bulk" : "live"].record(nowMs, nowMs - arrivedAtMs, items);
   }
 
-  /** See `Cancellation`. */
-  leftBehind(entry: Entry<In>): boolean {
-    return this.#queue.cancellation.leftBehind(entry);
-  }
-
   /** Rejects every caller that is left in a batch with the same error. */
   failAll(batch: Batch<In>, error: unknown, outcome: Outcome = "error"): void {
     const nowMs = this.#clock.now();
