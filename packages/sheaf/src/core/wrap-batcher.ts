@@ -1,3 +1,5 @@
+import { arrayOf } from "./calls/lists.ts";
+import { iteratorOf } from "./calls/map.ts";
 import type { Batcher, BatcherPending } from "./contract/batcher.ts";
 import type { CallOptions } from "./contract/options.ts";
 import type { Settings } from "./contract/settings.ts";
@@ -79,7 +81,10 @@ export function wrapBatcher<In, Inner, Out>(
   const several =
     <T>(inner: Several<T>) =>
     async (items: Iterable<In>, options?: CallOptions): Promise<T> =>
-      inner(itemOf === undefined ? same(items) : [...items].map((item) => itemOf(item, options)), optionsOf(options));
+      inner(
+        itemOf === undefined ? same(items) : Array.from(arrayOf(items), (item) => itemOf(item, options)),
+        optionsOf(options),
+      );
   const { name, capacity, flush, drain, close, ready, stats, subscribe } = batcher;
   const methods = {
     detailed: one(batcher.detailed),
@@ -108,5 +113,5 @@ export function wrapBatcher<In, Inner, Out>(
 const same = <Items>(items: unknown): Items => items as Items;
 
 async function* eachOf<In, T>(items: Iterable<In> | AsyncIterable<In>, itemOf: (item: In) => T): AsyncGenerator<T> {
-  for await (const item of items) yield itemOf(item);
+  for await (const item of { [Symbol.asyncIterator]: () => iteratorOf(items) as AsyncIterator<In> }) yield itemOf(item);
 }

@@ -10,6 +10,9 @@ import { checkCallOptions, laneOf, type Settings } from "../contract/settings.ts
 import { describe } from "../../shared/describe.ts";
 import type { MultiCallEntry } from "../queue/entry.ts";
 
+/** However many slots there are, where two batches are smaller. */
+const mostUnderWay = 4096;
+
 /** Several items of one caller. */
 export function listsOf<In, Out>(
   settings: Settings<In, Out>,
@@ -60,7 +63,9 @@ export function listsOf<In, Out>(
         { ...callOptions },
         {
           get window() {
-            return Math.min(queue.maxSize, settings.maxBatchSize * (settings.slots.limit + 1));
+            const { maxBatchSize, slots } = settings;
+            const full = maxBatchSize * (slots.limit + 1);
+            return Math.min(queue.maxSize, full, Math.max(mostUnderWay, 2 * maxBatchSize));
           },
           aborts: queue.cancellation.aborts,
           hasRoom: () => room.hasRoom(),

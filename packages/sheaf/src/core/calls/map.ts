@@ -5,7 +5,7 @@ import { newAbortController, type AbortSignalLike } from "../runtime/signals.ts"
 
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {
-  /** Calls that may be under way at once: enough to fill every slot and the batches behind them. */
+  /** Most calls under way at once: enough to fill every slot and the batches behind them. */
   readonly window: number;
   readonly aborts: {
     add(signal: AbortSignalLike, callback: () => void): void;
@@ -14,9 +14,6 @@ export interface MapTarget<In, Out> {
   hasRoom(): boolean;
   call(item: In, options: CallOptions): Promise<Out>;
 }
-
-/** However many slots there are. */
-const mostUnderWay = 4096;
 
 type Source<In> = Iterable<In> | AsyncIterable<In>;
 
@@ -65,10 +62,7 @@ export async function* mapOver<In, Out>(
   try {
     for (;;) {
       const head = underWay[0];
-      if (
-        end === undefined &&
-        (head === undefined || (underWay.length < Math.min(target.window, mostUnderWay) && target.hasRoom()))
-      ) {
+      if (end === undefined && (head === undefined || (underWay.length < target.window && target.hasRoom()))) {
         try {
           const step = pulling ?? iterator.next();
           if (!isPromiseLike(step)) {
