@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coalesce } from "../../dist/adapters/ai-sdk.js";
+import { batchApi } from "../../dist/adapters/batch-api/index.js";
 import { batchLog } from "../../dist/adapters/batch-log/index.js";
 import { batchProcessor } from "../../dist/adapters/bullmq.js";
 import { DataLoader } from "../../dist/adapters/dataloader/index.js";
@@ -19,6 +20,10 @@ import { scriptedClient } from "./scripted-client.js";
 const nothing = async (): Promise<never[]> => [];
 const pool = { query: nothing };
 const table = { name: "t", schema: nothing, mergeInsert: nothing, vectorSearch: nothing };
+const client = {
+  files: { create: nothing, content: nothing, delete: nothing },
+  batches: { create: nothing, retrieve: nothing, list: nothing, cancel: nothing },
+};
 const wrong = { wrongOption: 1 };
 
 /** Makes each adapter with an option that it does not know, in place of those that it needs: it may be one of them, misspelt. */
@@ -44,6 +49,7 @@ const adapters: Record<string, () => unknown> = {
   insertBatcher: () => (insertBatcher as any)(pool, wrong),
   upsertBatcher: () => (upsertBatcher as any)(pool, wrong),
   rateShares: () => (rateShares as any)(pool, wrong),
+  batchApi: () => batchApi(client, wrong as never),
   batchLog: () => (batchLog as any)(pool, wrong),
   lanceDbStore: () => lanceDbStore(table as never, wrong as never),
   pgvectorStore: () => (pgvectorStore as any)(pool, wrong),
@@ -55,7 +61,7 @@ const adapters: Record<string, () => unknown> = {
 const withoutOptions =
   "batchLogTableSql hourlyReportSql rateSharesTableSql estimateTokens rateLimitHeaders isRowError".split(" ");
 const entryPoints =
-  "ai-sdk batch-log bullmq dataloader http langchain llm nats notifications openai postgres vector-store";
+  "ai-sdk batch-api batch-log bullmq dataloader http langchain llm nats notifications openai postgres vector-store";
 
 test("every function that an adapter exports is tried here, or takes no options", async () => {
   const modules = await Promise.all(
