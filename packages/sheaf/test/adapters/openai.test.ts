@@ -19,26 +19,29 @@ function rig(options: Record<string, unknown> = {}) {
     requests[index]!.answer(...outcome);
     return clock.settle();
   };
-  /** A call that has been sent. */
-  const asked = async (text: string) => {
-    const call = watch(embed(text));
-    await clock.settle();
-    return call;
+  const answerAll = (): Promise<void> => {
+    for (const request of requests) request.answer();
+    return clock.settle();
   };
-  return { clock, client, embed, inputs, requests, answer, asked };
+  /** Calls that have been sent. */
+  const sent = async (batch: Iterable<unknown>) => {
+    const calls = watchAll(embed, batch as string[]);
+    await clock.settle();
+    return calls;
+  };
+  const asked = async (text: string) => (await sent([text]))[0]!;
+  return { clock, embed, inputs, requests, answer, answerAll, sent, asked };
 }
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => "x".repeat(i + 1));
 
 test("concurrent calls share requests of 100 and each gets its own vector, whatever the order of the reply", async () => {
-  const { clock, embed, requests, inputs } = rig();
-  const calls = watchAll(embed, texts(250));
-  await clock.settle();
+  const { inputs, sent, answerAll } = rig();
+  const calls = await sent(texts(250));
   assert.deepEqual(
     inputs().map((input) => (input as string[]).length),
     [100, 100, 50],
   );
-  for (const request of requests) request.answer();
-  await clock.settle();
+  await answerAll();
   assert.deepEqual(
     values(calls),
     texts(250).map((text) => [text.length]),
@@ -77,12 +80,11 @@ test("a batch stays within the tokens of a request, and a text above its own lim
 
 test("a text that the API never answers is found once its request was given up, where others got through lately", async () => {
   for (const othersPass of [true, false]) {
-    const { clock, embed, requests, answer, asked } = rig({ runTimeoutMs: 1000 });
+    const { clock, requests, answer, asked, sent } = rig({ runTimeoutMs: 1000 });
     const first = await asked("first");
     await answer(0);
     await clock.advance(2000);
-    const calls = watchAll(embed, ["aaaa", "bbb", "hang", "c"]);
-    await clock.settle();
+    const calls = await sent(["aaaa", "bbb", "hang", "c"]);
     if (othersPass) {
       const other = await asked("other");
       await answer(2);
@@ -114,18 +116,16 @@ test("an empty text is refused at once, and no other fails with it", async () =>
 });
 
 test("equal texts that wait are sent once; token ids are never mistaken for a text", async () => {
-  const { clock, embed, inputs, answer } = rig();
-  const calls = watchAll(embed, ["a", "a", [1, 2], [1, 2], "[1,2]"]);
-  await clock.settle();
+  const { inputs, answer, sent } = rig();
+  const calls = await sent(["a", "a", [1, 2], [1, 2], "[1,2]"]);
   assert.deepEqual(inputs(), [["a", [1, 2], [1, 2], "[1,2]"]]);
   await answer(0);
   assert.deepEqual(statuses(calls), Array(5).fill("fulfilled"));
 });
 
 test("a 400 that names its input fails that caller with the API's error; the others go again at once", async () => {
-  const { clock, embed, inputs, answer } = rig();
-  const calls = watchAll(embed, ["a", "bb", "poison", "dddd"]);
-  await clock.settle();
+  const { inputs, answer, sent } = rig();
+  const calls = await sent(["a", "bb", "poison", "dddd"]);
   const refused = apiError(400, { param: "input[2]" });
   await answer(0, refused);
   assert.deepEqual(inputs()[1], ["a", "bb", "dddd"]);
@@ -135,9 +135,8 @@ test("a 400 that names its input fails that caller with the API's error; the oth
 });
 
 test("429 pauses everything as long as the API asks; then its texts go first, and share a request with those that came meanwhile", async () => {
-  const { clock, embed, requests, inputs, answer } = rig();
-  const calls = watchAll(embed, ["a", "bb"]);
-  await clock.settle();
+  const { clock, embed, requests, inputs, answer, sent } = rig();
+  const calls = await sent(["a", "bb"]);
   await answer(0, apiError(429, { headers: { "retry-after-ms": "700" } }));
   for (let i = 0; i < 7; i++) {
     calls.push(watch(embed("c".repeat(i + 3))));
@@ -152,9 +151,8 @@ test("429 pauses everything as long as the API asks; then its texts go first, an
 });
 
 test("a batch that goes again counts on the rate limit as one more request, and the bucket does not start full", async () => {
-  const { clock, embed, requests, answer } = rig({ maxBatchSize: 1, rateLimit: { runs: 2, perMs: 60_000 } });
-  const calls = watchAll(embed, ["a", "bb"]);
-  await clock.settle();
+  const { clock, requests, answer, sent } = rig({ maxBatchSize: 1, rateLimit: { runs: 2, perMs: 60_000 } });
+  const calls = await sent(["a", "bb"]);
   assert.equal(requests.length, 1, "nobody said that the API has more left");
   requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "10" } }));
   await clock.advanceAsync(29_999);
@@ -170,9 +168,8 @@ test("a batch that goes again counts on the rate limit as one more request, and 
 });
 
 test("a longer pause reported to another batch holds a batch back that was to go again sooner", async () => {
-  const { clock, embed, requests } = rig({ maxBatchSize: 1 });
-  watchAll(embed, ["a", "b"]);
-  await clock.settle();
+  const { clock, requests, sent } = rig({ maxBatchSize: 1 });
+  await sent(["a", "b"]);
   requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "100" } }));
   requests[1]!.answer(apiError(429, { headers: { "retry-after": "2" } }));
   await clock.advanceAsync(1999);
@@ -208,9 +205,8 @@ for (const [name, error] of [
 }
 
 test("a refused key is neither retried nor bisected", async () => {
-  const { clock, embed, requests } = rig();
-  const calls = watchAll(embed, texts(10));
-  await clock.settle();
+  const { clock, requests, sent } = rig();
+  const calls = await sent(texts(10));
   requests[0]!.answer(apiError(401));
   await clock.advanceAsync(60_000);
   assert.equal(requests.length, 1);
@@ -221,9 +217,8 @@ test("too few vectors, or two for one input: RESULT_COUNT for every caller, and 
   const short = (input: string[]): object => ({ data: (replyTo(input) as { data: object[] }).data.slice(1) });
   const doubled = (input: string[]): object => ({ data: input.map(() => ({ index: 0, embedding: [1] })) });
   for (const wrong of [short, doubled]) {
-    const { clock, embed, requests } = rig();
-    const calls = watchAll(embed, ["a", "bb", "ccc"]);
-    await clock.settle();
+    const { clock, requests, sent } = rig();
+    const calls = await sent(["a", "bb", "ccc"]);
     requests[0]!.answer(wrong(["a", "bb", "ccc"]));
     await clock.advanceAsync(60_000);
     assert.equal(requests.length, 1);
@@ -246,11 +241,9 @@ test("a batch that everyone has left stops waiting for its retry", async () => {
 });
 
 test("usage adds up what the API counted", async () => {
-  const { clock, embed, requests } = rig({ maxBatchSize: 2 });
-  watchAll(embed, ["a", "bb", "ccc"]);
-  await clock.settle();
-  for (const request of requests) request.answer();
-  await clock.settle();
+  const { embed, sent, answerAll } = rig({ maxBatchSize: 2 });
+  await sent(["a", "bb", "ccc"]);
+  await answerAll();
   assert.deepEqual(embed.usage(), { requests: 2, promptTokens: 6, totalTokens: 6 });
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coalesce } from "../../dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
-import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
+import { openaiEmbeddings, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
 import { createRateLimit } from "../../dist/index.js";
 import { spanMsOf, toldLimits } from "../../dist/limits/told-limits.js";
 import {
@@ -13,6 +13,7 @@ import {
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { watch } from "../support/rig.js";
 import { inProof } from "../support/seeds.js";
+import { at, busy, embeddingsOf } from "./rig.ts";
 
 const minuteMs = 60_000;
 const limit = { tokensPerMinute: 300_000, requestsPerMinute: 3000 };
@@ -21,12 +22,7 @@ function rig(apiOptions: FakeEmbeddingsApiOptions = {}, options: Record<string, 
   const clock = virtualClock();
   const api = fakeEmbeddingsApi({ ...limit, clock, ...apiOptions });
   const make = (more: Record<string, unknown> = {}): OpenAIEmbeddings =>
-    openaiEmbeddings(openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch }), {
-      model: "m",
-      clock,
-      ...options,
-      ...more,
-    });
+    embeddingsOf(api, { clock, ...options, ...more });
   return { clock, api, make };
 }
 
@@ -37,22 +33,10 @@ async function drive(
   batchers: ((text: string) => Promise<unknown>)[],
   minutes = inProof(4, 3),
 ) {
-  const failures: unknown[] = [];
-  let texts = 0;
-  const call = async (caller: number): Promise<void> => {
-    while (clock.now() < minutes * minuteMs) {
-      const text = `${++texts} ${"some words of a text ".repeat(1 + ((texts * 7) % 40))}`;
-      await batchers[caller % batchers.length]!(text).catch(async (error: unknown) => {
-        failures.push(error);
-        await clock.sleep(1000);
-      });
-    }
-  };
-  for (let caller = 0; caller < 1000; caller++) void call(caller);
-  const at = (atMs: number) => new Promise<void>((resolve) => void clock.at(atMs, resolve));
-  await at(minuteMs);
+  const failures = busy(clock, batchers, minutes * minuteMs, 1000);
+  await at(clock, minuteMs);
   const first = api.counts();
-  await at(minutes * minuteMs);
+  await at(clock, minutes * minuteMs);
   const last = api.counts();
   return {
     failures,
@@ -230,7 +214,7 @@ test("a LangChain instance that is made with a fetch tells headers and usage of 
   const embeddings = new CoalescedEmbeddings((fetch) => (made++, plain(fetch)), { clock, concurrency: 3, maxBatchSize: 10 }); // prettier-ignore
   const texts = Array.from({ length: 400 }, (_, i) => `${i} ${"x".repeat(300)}`);
   const all = watch(embeddings.embedDocuments(texts));
-  await new Promise<void>((resolve) => void clock.at(5 * minuteMs, resolve));
+  await at(clock, 5 * minuteMs);
   assert.equal((all.value as number[][] | undefined)?.length, 400);
   const { weight } = embeddings.batcher.stats().rateLimit!;
   assert.equal(weight.perMinute, 30_000, "as the headers say");

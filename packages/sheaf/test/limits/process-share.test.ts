@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
+import type { OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
 import { createBatcher, createRateLimit, type Batcher, type Clock } from "../../dist/index.js";
 import type { RateDemand } from "../../dist/limits/fair-share.js";
 import type { RateShares } from "../../dist/limits/process-share.js";
 import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
-import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { at, busy, embeddingsOf } from "./rig.ts";
 
 const numbers = { runs: 3000, weight: 300_000, perMs: 60_000 };
 
@@ -33,40 +34,18 @@ function rig(given: typeof numbers | undefined = numbers) {
   const clock = virtualClock();
   const api = fakeEmbeddingsApi({ tokensPerMinute: 300_000, requestsPerMinute: 3000, shape: "10s", clock });
   const shared = store(clock);
-  const make = (shares: RateShares): OpenAIEmbeddings => {
-    const client = openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch });
-    return openaiEmbeddings(client, {
-      model: "m",
-      clock,
-      rateLimit: createRateLimit({ limits: given, shares, clock }),
-    });
-  };
+  const make = (shares: RateShares): OpenAIEmbeddings =>
+    embeddingsOf(api, { clock, rateLimit: createRateLimit({ limits: given, shares, clock }) });
   return { clock, api, shared, make };
 }
 
 const shareOf = (embed: OpenAIEmbeddings): number => embed.stats().rateLimit!.share;
 
-/** Callers who call again and again until that time; the errors that they got. */
-function busy(clock: VirtualClock, embed: OpenAIEmbeddings, endAtMs: number, callers = 500): unknown[] {
-  const errors: unknown[] = [];
-  const call = async (caller: number): Promise<void> => {
-    for (let i = 0; clock.now() < endAtMs; i++)
-      await embed(`${caller} ${i} ${"some words ".repeat(1 + ((caller + i) % 60))}`).catch(async (error: unknown) => {
-        errors.push(error);
-        await clock.sleep(1000);
-      });
-  };
-  for (let caller = 0; caller < callers; caller++) void call(caller);
-  return errors;
-}
-
-const at = (clock: VirtualClock, atMs: number): Promise<void> => new Promise((resolve) => void clock.at(atMs, resolve));
-
 for (const given of [numbers, undefined])
   test(`two busy processes have half each and use the limit up, with few refusals: ${given ? "with" : "without"} numbers`, async () => {
     const { clock, api, shared, make } = rig(given);
     const both = [make(shared.view()), make(shared.view())];
-    const errors = both.map((embed) => busy(clock, embed, 240_000));
+    const errors = both.map((embed) => busy(clock, [embed], 240_000));
     await at(clock, 60_000);
     const first = api.counts();
     assert.deepEqual(both.map(shareOf), [0.5, 0.5]);
@@ -83,7 +62,7 @@ for (const given of [numbers, undefined])
 test("a process whose callers have enough leaves the rest to the other one", async () => {
   const { clock, shared, make } = rig();
   const [light, heavy] = [make(shared.view()), make(shared.view())];
-  busy(clock, heavy!, 120_000);
+  busy(clock, [heavy!], 120_000);
   const trickle = async (): Promise<void> => {
     for (; clock.now() < 120_000; await clock.sleep(500)) await light!("word ".repeat(100));
   };
@@ -145,8 +124,8 @@ test("the share of a process that dies silently goes to the other one after ten 
   const { clock, shared, make } = rig();
   const state = { isDead: false };
   const [dying, other] = [make(shared.view(state)), make(shared.view())];
-  busy(clock, dying!, 60_000);
-  busy(clock, other!, 90_000);
+  busy(clock, [dying!], 60_000);
+  busy(clock, [other!], 90_000);
   await at(clock, 60_000);
   assert.equal(shareOf(other!), 0.5);
   state.isDead = true;
@@ -175,7 +154,7 @@ test("while the store is away each process keeps its share, and no call fails", 
   const { clock, shared, make } = rig();
   const states = [{ isAway: false }, { isAway: false }];
   const both = states.map((state) => make(shared.view(state)));
-  const errors = both.map((embed) => busy(clock, embed, 120_000));
+  const errors = both.map((embed) => busy(clock, [embed], 120_000));
   await at(clock, 30_000);
   for (const state of states) state.isAway = true;
   await at(clock, 90_000);
@@ -191,10 +170,10 @@ test("a renewal that never ends is given up and told, and the shares follow the 
   const { clock, shared, make } = rig();
   const state = { hangs: 0 };
   const [early, late] = [make(shared.view(state)), make(shared.view())];
-  busy(clock, early!, 60_000);
+  busy(clock, [early!], 60_000);
   await at(clock, 30_000);
   state.hangs = 1;
-  busy(clock, late!, 120_000);
+  busy(clock, [late!], 120_000);
   await at(clock, 50_000);
   assert.deepEqual(
     [early, late].map((embed) => shareOf(embed!)),

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coalesce } from "../../dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
-import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
+import { openaiEmbeddings } from "../../dist/adapters/openai/index.js";
 import { RequestSizes } from "../../dist/limits/request-sizes.js";
 import { virtualClock } from "../../dist/testing/index.js";
+import { embeddingsOf } from "./rig.ts";
 
 const fakes: any = await import(new URL("../../../../test/fakes/size-limits.mjs", import.meta.url).href);
 const { fewestRequests, names, sizeLimitedApi, sizeLimits, textsOf } = fakes;
@@ -23,8 +24,7 @@ function rig(
   // prettier-ignore
   const clock = virtualClock();
   const api = sizeLimitedApi({ clock, limit, wording, fault });
-  const client = openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch });
-  return { clock, api, embed: openaiEmbeddings(client, { model: "m", clock, ...options }) };
+  return { clock, api, embed: embeddingsOf(api, { clock, ...options }) };
 }
 
 const failed = (outcomes: readonly { status: string }[]): number[] =>
@@ -170,22 +170,24 @@ test("a request as large as a refused one that passes contradicts it, and a size
   }
 });
 
+/** An API that takes so many tokens a request and tells its usage so. */
+function countingRig(charsPerToken: number, most: number, usage: (tokens: number) => unknown, concurrency?: number) {
+  const clock = virtualClock();
+  const log: { readonly texts: number; readonly isRefused: boolean }[] = [];
+  const create = async ({ input }: { input: string[] }) => {
+    await clock.sleep(100);
+    const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / charsPerToken), 0);
+    log.push({ texts: input.length, isRefused: tokens > most });
+    if (tokens > most) throw Object.assign(new Error("too large"), { status: 400 });
+    return { data: input.map((_, index) => ({ index, embedding: [1] })), usage: { total_tokens: usage(tokens) } };
+  };
+  const embed = openaiEmbeddings({ embeddings: { create } } as never, { model: "m", clock, concurrency });
+  return { embed, log };
+}
+
 for (const usage of [() => 1, () => 0, () => undefined, (tokens: number) => tokens] as const)
   test(`at an API of 2000 tokens a request that counts ${String(usage)}, requests stay nearly full`, async () => {
-    const clock = virtualClock();
-    const log: { readonly texts: number; readonly isRefused: boolean }[] = [];
-    const client = {
-      embeddings: {
-        create: async ({ input }: { input: string[] }) => {
-          await clock.sleep(100);
-          const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
-          log.push({ texts: input.length, isRefused: tokens > 2000 });
-          if (tokens > 2000) throw Object.assign(new Error("too large"), { status: 400 });
-          return { data: input.map((_, index) => ({ index, embedding: [1] })), usage: { total_tokens: usage(tokens) } };
-        },
-      },
-    };
-    const embed = openaiEmbeddings(client as never, { model: "m", clock });
+    const { embed, log } = countingRig(4, 2000, usage);
     for (let round = 0; round < 10; round++)
       await embed.many(Array.from({ length: 200 }, (_, i) => `${round * 200 + i} ${"some words ".repeat(60)}`));
     const last = log.slice(-40);
@@ -194,21 +196,8 @@ for (const usage of [() => 1, () => 0, () => undefined, (tokens: number) => toke
   });
 
 test("a reply's count corrects the requests that go next, also those of texts that wait already", async () => {
-  const clock = virtualClock();
-  const log: boolean[] = [];
-  const client = {
-    embeddings: {
-      create: async ({ input }: { input: string[] }) => {
-        await clock.sleep(100);
-        // Dense code: 2.5 characters a token, where the estimate is 3.
-        const tokens = input.reduce((sum, text) => sum + Math.ceil(text.length / 2.5), 0);
-        log.push(tokens > 300_000);
-        if (tokens > 300_000) throw Object.assign(new Error("too large"), { status: 400 });
-        return { data: input.map((_, index) => ({ index, embedding: [1] })), usage: { total_tokens: tokens } };
-      },
-    },
-  };
-  const embed = openaiEmbeddings(client as never, { model: "m", clock, concurrency: 2 });
+  // Dense code: 2.5 characters a token, where the estimate is 3.
+  const { embed, log } = countingRig(2.5, 300_000, (tokens) => tokens, 2);
   await embed.many(Array.from({ length: 2000 }, (_, i) => `${i}${"if (a[i]!=b[j]) {x+=y*3;z--;}\n".repeat(330)}`));
-  assert.equal(log.filter(Boolean).length, 2, "those that went before the first reply");
+  assert.equal(log.filter(({ isRefused }) => isRefused).length, 2, "those that went before the first reply");
 });
