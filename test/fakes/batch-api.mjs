@@ -25,7 +25,10 @@ export async function batchApi({
     } catch {
       return;
     }
-    const path = request.url.replace(/\?.*/, "").replace("/v1/batch/jobs", "/v1/batches");
+    const path = request.url
+      .replace(/\?.*/, "")
+      .replace("/v1/batch/jobs", "/v1/batches")
+      .replace(/^.openai/, "");
     const isMistral = request.url.startsWith("/v1/batch/jobs");
     const [, , thing, id, verb] = path.split("/");
     const kind = kindOf(request.method, thing, id, verb);
