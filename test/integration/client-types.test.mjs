@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-test("pg, postgres.js, PGlite, LanceDB and Qdrant's client compile where an adapter takes them", () => {
+test("pg, postgres.js, PGlite, LanceDB, Qdrant's client, OpenAI's, Anthropic's and the AI SDK compile where an adapter takes them", () => {
   const { stdout, status } = spawnSync(
     process.execPath,
     [pathOf("../../node_modules/typescript/bin/tsc"), "-p", pathOf("types")],

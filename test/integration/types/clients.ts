@@ -1,10 +1,15 @@
 // Compiled by client-types.test.mjs, never run.
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import Anthropic from "@anthropic-ai/sdk";
 import { PGlite } from "@electric-sql/pglite";
 import { connect } from "@lancedb/lancedb";
 import { QdrantClient } from "@qdrant/js-client-rest";
+import { wrapLanguageModel, type LanguageModel } from "ai";
+import OpenAI from "openai";
 import pg from "pg";
 import postgres from "postgres";
 import { batchLog } from "sheaf/adapters/batch-log";
+import { pacedCalls, pacedModel } from "sheaf/adapters/llm";
 import { insertBatcher, lookupBatcher, upsertBatcher, type PostgresClient } from "sheaf/adapters/postgres";
 import { lanceDbStore, optimistic, pgvectorStore, qdrantStore } from "sheaf/adapters/vector-store";
 
@@ -40,3 +45,17 @@ await optimistic(stores[0]).query({ vector: new Float32Array(3), filter: { tenan
 await stores[1].query({ vector: [1], filter: { tenant: "a" } });
 await qdrantStore(new QdrantClient(), { collection: "docs" }).upsert({ id: 1, vector: [1, 2] });
 export { all, found, untyped };
+
+const openai = new OpenAI();
+const chat = pacedCalls((body: OpenAI.ChatCompletionCreateParamsNonStreaming, { signal }) =>
+  openai.chat.completions.create(body, { signal, maxRetries: 0 }).withResponse(),
+);
+export const answer: string | null | undefined = (await chat({ model: "m", messages: [] })).data.choices[0]?.message
+  .content;
+const anthropic = new Anthropic();
+const streams = pacedCalls((body: Anthropic.MessageCreateParamsStreaming, { signal }) =>
+  anthropic.messages.create(body, { signal, maxRetries: 0 }),
+);
+for await (const { type } of await streams({ model: "m", max_tokens: 5, messages: [], stream: true })) void type;
+const unpaced = createOpenAICompatible({ name: "local", baseURL: "http://localhost" }).languageModel("m");
+export const paced: LanguageModel = wrapLanguageModel({ model: unpaced, middleware: pacedModel() });
