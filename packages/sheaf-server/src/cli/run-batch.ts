@@ -42,7 +42,6 @@ export const runBatch: RunCommand = running(runBatchCommand, async (command, { s
   const folder = `${output}.part`;
   const own: Partial<Settings> = {
     batchesDir: folder,
-    batchFileMaxBytes: Number.MAX_SAFE_INTEGER,
     batchesMaxBytes: Number.MAX_SAFE_INTEGER,
     host: "127.0.0.1",
     port: 0,

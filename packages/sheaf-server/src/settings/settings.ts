@@ -183,7 +183,6 @@ const rows = {
       1_099_511_627_776,
       "Maximum size of BATCHES_DIR; one tenant may fill half.",
     ),
-    batchFileMaxBytes: integer(209_715_200, 1024, 10_737_418_240, "Maximum size of an uploaded file, in bytes."),
   }),
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),

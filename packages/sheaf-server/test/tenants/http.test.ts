@@ -7,15 +7,12 @@ import { serving, doubling, gated, measuringTexts, type Serving } from "../serve
 import { until } from "../asking.js";
 import { bearer, entry, keysFile, sha256 } from "./keys.js";
 
-async function servingKeys(
+const servingKeys = (
   t: TestContext,
   keys: readonly object[],
   model: ModelDefinition = doubling(),
   settings: Partial<Settings> = {},
-): Promise<Serving> {
-  const server = await serving(t, [model], { apiKeysFile: keysFile(t, keys).path, ...settings });
-  return server;
-}
+): Promise<Serving> => serving(t, [model], { apiKeysFile: keysFile(t, keys).path, ...settings });
 
 /** Items of tenants that wait or run. */
 async function itemsIn(server: Serving): Promise<number> {

@@ -294,7 +294,7 @@ const uploadSchema = {
   tags,
   operationId: "uploadFile",
   consumes: ["multipart/form-data"],
-  response: { 200: json("The file.", fileSchema), 413: problemResponses[413], 422: problemResponses[422] },
+  response: { 200: json("The file.", fileSchema), 422: problemResponses[422] },
 } satisfies RouteSchema & { consumes: string[] };
 const contentSchema: RouteSchema = {
   summary: "Read a file",

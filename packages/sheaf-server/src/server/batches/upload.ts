@@ -19,7 +19,7 @@ export async function receiveFile(
   { raw, headers }: FastifyRequest,
   store: Store,
   sender: Sender,
-  { batchFileMaxBytes, uploadTimeoutMs }: Settings,
+  { uploadTimeoutMs }: Settings,
 ): Promise<StoredFile> {
   const id = store.newId("file");
   const path = store.pathOf(id);
@@ -27,7 +27,6 @@ export async function receiveFile(
   const fields = new Map<string, string>();
   let file: { readonly name: string; readonly content: Readable; readonly written: Promise<void> } | undefined;
   let bytes = 0;
-  let isTooLarge = false;
   const arriving = (more: number): unknown =>
     store.arriving.set(sender.tenant, (store.arriving.get(sender.tenant) ?? 0) + more);
   let stalled = setTimeout(() => {}, 0);
@@ -44,12 +43,11 @@ export async function receiveFile(
   form.on("field", (name: string, value: string) => fields.set(name, value));
   form.on("file", (name: string, content: Readable, filename: string) => {
     if (name !== "file" || file !== undefined) return void content.resume();
-    content.on("limit", () => (isTooLarge = true));
     content.on("data", (piece: Buffer) => {
       bytes += piece.length;
       arriving(piece.length);
       const problem = full(0);
-      if (problem !== undefined || isTooLarge) content.destroy(problem ?? tooLarge(batchFileMaxBytes));
+      if (problem !== undefined) content.destroy(problem);
     });
     const written = pipeline(content, createWriteStream(path, { mode: 0o600, flush: true }));
     // Reported below, or when the form ends.
@@ -64,7 +62,6 @@ export async function receiveFile(
     raw.on("data", moved);
     await pipeline(raw, form as unknown as NodeJS.WritableStream);
     await file?.written;
-    if (isTooLarge) throw tooLarge(batchFileMaxBytes);
     const keepS = readFields(fields, file);
     const createdAt = nowS();
     const stored: StoredFile = {
@@ -95,7 +92,7 @@ export async function receiveFile(
     try {
       return new Busboy({
         headers: given as BusboyHeaders,
-        limits: { fileSize: batchFileMaxBytes, files: 1, fields: 16, fieldSize: 1024, parts: 17 },
+        limits: { files: 1, fields: 16, fieldSize: 1024, parts: 17 },
       });
     } catch {
       throw new Problem(
@@ -107,9 +104,6 @@ export async function receiveFile(
 }
 
 const closing = { connection: "close" };
-
-const tooLarge = (most: number): Problem =>
-  new Problem("BODY_TOO_LARGE", `The file is larger than ${most} bytes (BATCH_FILE_MAX_BYTES).`, { headers: closing });
 
 /** @returns the lifetime of the file in seconds. */
 function readFields(fields: ReadonlyMap<string, string>, file: object | undefined): number {
