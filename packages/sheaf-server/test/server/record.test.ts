@@ -1,17 +1,12 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { createBatcher } from "sheaf";
 import { RecordFile } from "../../dist/observe/record-file.js";
 import { entry, keysFile } from "../tenants/keys.js";
 import { temporaryFolder } from "../folder.js";
 import { doubling, measuringTexts, serving } from "./serving.js";
-
-function folderOf(t: TestContext): string {
-  const folder = temporaryFolder(t);
-  return folder;
-}
 
 const linesOf = (path: string): Record<string, unknown>[] =>
   readFileSync(path, "utf8")
@@ -20,7 +15,7 @@ const linesOf = (path: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test("RECORD_FILE has the runs of every model and nothing of an input, a key, a tenant or a header", async (t) => {
-  const recordFile = join(folderOf(t), "record.jsonl");
+  const recordFile = join(temporaryFolder(t), "record.jsonl");
   const key = "planted-name";
   const { path: apiKeysFile } = keysFile(t, [entry(key)]);
   const settings = { recordFile, apiKeysFile, tenantBy: "user" as const, cacheMaxBytes: 1_000_000 };
@@ -52,7 +47,7 @@ test("RECORD_FILE has the runs of every model and nothing of an input, a key, a 
 });
 
 test("a restart begins a new file, and so does a file that has grown too large", async (t) => {
-  const folder = folderOf(t);
+  const folder = temporaryFolder(t);
   const path = join(folder, "record.jsonl");
   writeFileSync(path, "earlier\n");
   const log = { warn: () => assert.fail("nothing is wrong") };
@@ -70,7 +65,7 @@ test("a restart begins a new file, and so does a file that has grown too large",
 });
 
 test("a path that cannot be written, or is no file, and a fleet stop the start with the reason", async (t) => {
-  const folder = folderOf(t);
+  const folder = temporaryFolder(t);
   const failing = (settings: object, reason: RegExp): Promise<void> =>
     assert.rejects(serving(t, [doubling()], settings), reason);
   await failing({ recordFile: join(folder, "no", "where") }, /RECORD_FILE cannot be written: ENOENT/);
