@@ -77,6 +77,11 @@ const wrongRequests: readonly {
   { name: "embeddings of no texts", path: "/v1/embeddings", body: { model: "measure", input: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "input" },
   { name: "another encoding", path: "/v1/embeddings", body: { model: "measure", input: "x", encoding_format: "int8" }, status: 422, code: "INVALID_INPUT", message: /"float" or "base64"/, param: "encoding_format" },
   { name: "other dimensions", path: "/v1/embeddings", body: { model: "measure", input: "x", dimensions: 64 }, status: 422, code: "INVALID_INPUT", message: /dimensions must be 2/, param: "dimensions" },
+  { name: "an empty query", path: "/rerank", body: { query: "", texts: ["b"] }, status: 422, code: "INVALID_INPUT", message: /^query must be/, param: "query" },
+  { name: "no query", path: "/rerank", body: { texts: ["b"] }, status: 422, code: "INVALID_INPUT", message: /^query/, param: "query" },
+  { name: "raw_scores as a word", path: "/rerank", body: { query: "a", texts: ["b"], raw_scores: "yes" }, status: 422, code: "INVALID_INPUT", message: /^raw_scores must be/, param: "raw_scores" },
+  { name: "truncate as a number", path: "/rerank", body: { query: "a", texts: ["b"], truncate: 1 }, status: 422, code: "INVALID_INPUT", message: /^truncate must be/, param: "truncate" },
+  { name: "return_text as a word", path: "/rerank", body: { query: "a", texts: ["b"], return_text: "no" }, status: 422, code: "INVALID_INPUT", message: /^return_text must be/, param: "return_text" },
   { name: "a type that is asked for again and again", path: "/v2/embed", body: { texts: ["a"], embedding_types: Array(100_000).fill("float") }, status: 422, code: "INVALID_INPUT", message: /names each type once, got an array of 100000/, param: "embedding_types" },
 ]; // prettier-ignore
 

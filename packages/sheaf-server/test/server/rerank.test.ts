@@ -48,28 +48,6 @@ test("truncation_direction may be right, as litellm always sends it; left is ref
   }
 });
 
-test("truncate: false refuses a text that is too long, by its path; by default it is cut", async (t) => {
-  const long = "a text of more than nine";
-  const embedding: ModelDefinition = {
-    ...measuringTexts(),
-    run: (texts: string[]) =>
-      texts.map((text) => ({ vector: Float32Array.of(1, text.length), tokens: 1, truncated: text.length > 9 })),
-  };
-  const { post } = await serving(t, [judging, embedding]);
-  assert.equal((await post("/rerank", { query: "q", texts: ["a", long] })).status, 200);
-  const cases: [object, string][] = [
-    [{ query: "q", texts: ["a", long] }, "texts[1]"],
-    [{ query: "q", texts: ["a", long], model: "measure" }, "texts[1]"],
-    [{ query: long, texts: ["a"], model: "measure" }, "query"],
-  ];
-  for (const [body, param] of cases) {
-    const { status, json } = await post("/rerank", { ...body, truncate: false });
-    assert.deepEqual([status, json.error.param], [422, param]);
-    assert.match(json.detail, /has more than \d+ tokens.* and truncate is false/);
-  }
-  assert.equal((await post("/rerank", { query: "q", texts: ["a"], truncate: false })).status, 200);
-});
-
 test("a text embedding model ranks by cosine", async (t) => {
   const server = await serving(t, [measuringTexts()]);
   const { json } = await server.post("/rerank", { query: "aaa", texts: ["b".repeat(80), "aaa"], model: "measure" });
@@ -82,21 +60,6 @@ test("a text embedding model ranks by cosine", async (t) => {
 
 test("use-lite says that it ranks by similarity", () => {
   assert.match(builtinModels["use-lite"]().note ?? "", /\/rerank, by the cosine/);
-});
-
-test("what is wrong is named by its path, before it takes queue space", async (t) => {
-  const server = await serving(t, [rankingPairs]);
-  const cases: [unknown, string | null][] = [
-    [{ query: "", texts: ["b"] }, "query"],
-    [{ texts: ["b"] }, "query"],
-    [{ query: "a", texts: ["b"], raw_scores: "yes" }, "raw_scores"],
-    [{ query: "a", texts: ["b"], truncate: 1 }, "truncate"],
-    [{ query: "a", texts: ["b"], return_text: "no" }, "return_text"],
-  ];
-  for (const [body, param] of cases) {
-    const { status, json } = await server.post("/rerank", body);
-    assert.deepEqual([status, json.error.param], [422, param], JSON.stringify(body));
-  }
 });
 
 test("a query that would be read too often is refused: each of the texts gets a copy", async (t) => {

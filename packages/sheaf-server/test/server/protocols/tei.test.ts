@@ -12,22 +12,6 @@ test("/embed gives a vector of length 1 for one text and for several; normalize:
   assert.deepEqual((await post("/embed", { inputs: "abc", dimensions: 1 })).json, [[1]]);
 });
 
-test("truncate: false refuses a text that is too long, by its path; by default it is cut", async (t) => {
-  const { post } = await serving(t, [embeddingTexts, judgingTexts]);
-  const long = "a text of more than nine";
-  const cases: [string, object, string][] = [
-    ["/embed", { inputs: long }, "inputs"],
-    ["/embed", { inputs: ["a", long] }, "inputs\\[1\\]"],
-    ["/predict", { inputs: [["a"], [long]] }, "inputs\\[1\\]"],
-  ];
-  for (const [path, body, at] of cases) {
-    assert.equal((await post(path, body)).status, 200);
-    const { status, json } = await post(path, { ...body, truncate: false });
-    assert.deepEqual([status, json.error_type], [422, "Validation"]);
-    assert.match(json.error, new RegExp(`^${at} has more than 9 tokens, and truncate is false`));
-  }
-});
-
 test("the error for a text that is too long has its token count and the limit, or a lower bound of the count", async (t) => {
   const counting: ModelDefinition = {
     ...embeddingTexts,

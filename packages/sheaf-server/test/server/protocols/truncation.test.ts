@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grpcServing } from "../grpc-serving.js";
+import { serving } from "../serving.js";
 import { embeddingTexts, judgingTexts, rankingPairs } from "../text-models.js";
 
 const long = "more than nine";
+const pairs = {
+  ...rankingPairs,
+  run: (items: { text: string }[]) =>
+    items.map(({ text }) => ({ score: text.length, tokens: 3, truncated: text.length > 9 })),
+};
 
 /** A request of three texts to each route, or of one where it takes no more: all but the first are too long. */
 const requests: readonly (readonly [path: string, body: object, truncated: string, warning?: RegExp])[] = [
@@ -29,12 +35,6 @@ const requests: readonly (readonly [path: string, body: object, truncated: strin
 ];
 
 test("every route says how many texts were cut, Cohere's also which; a reply without one says nothing", async (t) => {
-  const run = rankingPairs.run as (pairs: { query: string; text: string }[]) => object[];
-  const pairs = {
-    ...rankingPairs,
-    run: (items: { query: string; text: string }[]) =>
-      run(items).map((result, i) => ({ ...result, truncated: items[i]!.text.length > 9 })),
-  };
   const { post, call } = await grpcServing(t, [embeddingTexts, judgingTexts, pairs]);
   for (const [path, body, truncated, warning] of requests) {
     const { status, text, headers, json } = await post(path, body);
@@ -54,5 +54,24 @@ test("every route says how many texts were cut, Cohere's also which; a reply wit
     const { reply } = await call("ModelInfer", { model_name: "embed", inputs });
     const told = Object.entries<any>(reply.parameters).map(([name, { int64_param }]) => [name, int64_param]);
     assert.deepEqual(Object.fromEntries(told), truncated);
+  }
+});
+
+test("truncate: false refuses a text that is too long, by its path; by default it is cut", async (t) => {
+  const { post } = await serving(t, [embeddingTexts, judgingTexts, pairs]);
+  for (const [path, body, at] of [
+    ["/embed", { inputs: long }, "inputs"],
+    ["/embed", { inputs: ["a", long] }, "inputs[1]"],
+    ["/predict", { inputs: [["a"], [long]] }, "inputs[1]"],
+    ["/rerank", { query: "q", texts: ["a", long] }, "texts[1]"],
+    ["/rerank", { query: "q", texts: ["a", long], model: "embed" }, "texts[1]"],
+    ["/rerank", { query: long, texts: ["a"], model: "embed" }, "query"],
+  ] as const) {
+    assert.equal((await post(path, body)).status, 200, path);
+    const { status, json } = await post(path, { ...body, truncate: false });
+    assert.equal(status, 422, path);
+    const message = String(json.detail ?? json.error);
+    assert.ok(message.startsWith(`${at} has more than `) && message.includes("and truncate is false"), message);
+    if (path !== "/rerank") assert.equal(json.error_type, "Validation");
   }
 });
