@@ -150,7 +150,8 @@ export class Decisions<In, Out> {
     const taken = { size, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
     const reason = goes ? decision.reason : "full";
-    dispatcher.start(batch, { reason, sizeReason, weight, group: group.key, startedAtMs: nowMs });
+    const batchId = dispatcher.started + 1;
+    dispatcher.start(batch, { batchId, reason, sizeReason, weight, group: group.key, startedAtMs: nowMs });
     return started;
   }
 

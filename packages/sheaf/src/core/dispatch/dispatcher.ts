@@ -158,8 +158,9 @@ export class Dispatcher<In, Out> implements Runs<In, Out> {
     this.scheduler?.freed(nowMs);
   }
 
-  start(batch: Batch<In>, how: Omit<Dispatched, "batchId">): void {
-    const run = new Run<In>({ batchId: ++this.started, ...how }, batch, this);
+  start(batch: Batch<In>, dispatched: Dispatched): void {
+    this.started++;
+    const run = new Run<In>(dispatched, batch, this);
     batch.run = run;
     this.running += run.size;
     run.msBefore = this.hold(run, run.startedAtMs);
