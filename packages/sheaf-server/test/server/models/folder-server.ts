@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -23,6 +24,8 @@ export interface FolderServer extends RunningServer {
   infer(model: string, input?: unknown): Promise<unknown>;
   load(model: string): Promise<Reply>;
   unload(model: string): Promise<Reply>;
+  /** Puts a worker module there that gives this answer, and loads it. */
+  replace(model: string, answer: string): Promise<void>;
 }
 
 /** A worker module that answers with `answer`, and whatever `more` says of it. */
@@ -71,17 +74,24 @@ export async function servingFolder(
   const authorization = `Bearer ${key}`;
   const asking: FolderServer["post"] = (path, body = {}, headers = {}) =>
     post(url + path, body, { authorization, ...headers });
+  const infer: FolderServer["infer"] = async (model, input = 1) => {
+    const { status, json } = await asking(`/infer/${model}`, { input });
+    return status === 200 ? json.output : status;
+  };
+  const load: FolderServer["load"] = (model) => asking(`/v2/repository/models/${model}/load`);
   return Object.assign(server, {
     url,
     folder,
     put,
     get: (path: string) => get(url + path, { authorization }),
     post: asking,
-    infer: async (model: string, input: unknown = 1) => {
-      const { status, json } = await asking(`/infer/${model}`, { input });
-      return status === 200 ? json.output : status;
-    },
-    load: (model: string) => asking(`/v2/repository/models/${model}/load`),
+    infer,
+    load,
     unload: (model: string) => asking(`/v2/repository/models/${model}/unload`),
+    replace: async (model: string, answer: string) => {
+      put(`${model}.mjs`, answering(answer));
+      assert.equal((await load(model)).status, 200);
+      assert.equal(await infer(model), answer);
+    },
   });
 }

@@ -61,22 +61,25 @@ test("a folder's models are served under its names; load, replace and unload go 
 test("counters go on over a reload: they are a name's, not a version's", async (t) => {
   const server = await servingFolder(t, { "a.mjs": answering("1") });
   for (let i = 0; i < 3; i++) await server.infer("a");
-  server.put("a.mjs", answering("2"));
-  await server.load("a");
-  for (let i = 0; i < 2; i++) assert.equal(await server.infer("a"), "2");
+  await server.replace("a", "2");
+  assert.equal(await server.infer("a"), "2");
   const { text } = await server.get("/metrics");
   assert.match(text, /sheaf_items_total\{batcher="a",outcome="ok"\} 5\n/);
   assert.match(text, /sheaf_run_seconds_count\{batcher="a"\} 5\n/);
 });
 
-test("a load that fails leaves the version before it and says why, until one succeeds", async (t) => {
-  const server = await servingFolder(t, { "a.mjs": answering("1") });
+test("a load that fails or hangs leaves the version before it and says why, until one succeeds", async (t) => {
+  const server = await servingFolder(t, { "a.mjs": answering("1") }, { loadTimeoutMs: 6000 });
+  const late = /it was not ready after 6000 ms \(LOAD_TIMEOUT_MS\)/;
   const broken: [string, string, RegExp][] = [
     ["no JavaScript", "export default {", /Unexpected/],
     ["a throw in load", answering("2", "load: () => { throw new Error('no weights'); },"), /no weights/],
     ["a crash in load", answering("2", "load: () => process.exit(3),"), /worker .*exit/i],
     ["a failing self-test", `export const sample = 1; export default { run: () => { throw new Error("bad sample"); } };`, /fails on its own sample: bad sample/], // prettier-ignore
     ["a failing warm-up", `export const sample = 1; let n = 0; export default { run: (items) => { if (n++ === 0 || items.length > 1) throw new Error("too many"); return items; } };`, /too many/], // prettier-ignore
+    ["a load without end", answering("2", "load: () => new Promise(() => {}),"), late],
+    ["a self-test without end", `export const sample = 1; export default { run: () => new Promise(() => {}) };`, late],
+    ["a warm-up without end", `export const sample = 1; export default { run: (items) => items.length > 1 ? new Promise(() => {}) : items };`, late], // prettier-ignore
   ];
   for (const [what, source, reason] of broken) {
     server.put("a.mjs", source);
@@ -89,9 +92,8 @@ test("a load that fails leaves the version before it and says why, until one suc
     assert.match(health.json.models[0].reason, /^the last load failed, and the version before it serves: /);
     assert.match(health.json.models[0].reason, reason);
   }
-  server.put("a.mjs", answering("2"));
-  assert.equal((await server.load("a")).status, 200);
-  assert.equal(await server.infer("a"), "2");
+  assert.match((await server.get("/metrics")).text, /^sheaf_model_load_failed\{batcher="a"\} 1$/m);
+  await server.replace("a", "2");
   assert.equal((await server.get("/readyz")).json.models[0].reason, undefined);
 });
 
@@ -124,9 +126,7 @@ test("a broken model at the start is reported, and the server is ready with the 
     )?.[1];
   assert.deepEqual([await failedLoad("a"), await failedLoad("b"), await failedLoad("two")], ["0", "1", "1"]);
 
-  server.put("b.mjs", answering("b"));
-  assert.equal((await server.load("b")).status, 200);
-  assert.equal(await server.infer("b"), "b");
+  await server.replace("b", "b");
   assert.equal(await failedLoad("b"), "0");
 
   server.put("c.mjs", "export default {");
@@ -137,15 +137,15 @@ test("a broken model at the start is reported, and the server is ready with the 
   assert.equal(await server.infer("c"), 503);
 });
 
-test("with STRICT_READINESS a broken model at the start keeps the server unready until it is replaced", async (t) => {
-  const files = { "a.mjs": answering("a"), "b.mjs": "export default {" };
-  const server = await servingFolder(t, files, { strictReadiness: true });
-  assert.deepEqual([await server.infer("a"), await server.infer("b")], ["a", 503]);
-  const { status, json } = await server.get("/readyz");
-  assert.deepEqual([status, json.status], [503, "failed"]);
-  server.put("b.mjs", answering("b"));
-  assert.equal((await server.load("b")).status, 200);
-  assert.equal((await server.get("/readyz")).status, 200);
+test("with STRICT_READINESS one broken model, without it nothing but broken ones, keep a server unready until it is replaced", async (t) => {
+  const broken = { "b.mjs": "export default {" };
+  for (const [files, strictReadiness] of [[{ "a.mjs": answering("a"), ...broken }, true], [broken, false]] as const) {
+    const server = await servingFolder(t, files, { strictReadiness });
+    const { status, json } = await server.get("/readyz");
+    assert.deepEqual([status, json.status, await server.infer("b")], [503, "failed", 503]);
+    await server.replace("b", "b");
+    assert.equal((await server.get("/readyz")).status, 200);
+  } // prettier-ignore
 });
 
 test("a model that is added later keeps the server ready while it warms up, and gets 503 itself", async (t) => {
@@ -165,14 +165,6 @@ test("a model that is added later keeps the server ready while it warms up, and 
   warm();
   await loading;
   assert.deepEqual([(await server.get("/readyz")).status, await server.infer("b")], [200, "b"]);
-});
-
-test("a server whose models are all broken is not ready", async (t) => {
-  const server = await servingFolder(t, { "b.mjs": "export default {" });
-  assert.equal((await server.get("/readyz")).status, 503);
-  server.put("b.mjs", answering("b"));
-  assert.equal((await server.load("b")).status, 200);
-  assert.equal((await server.get("/readyz")).status, 200);
 });
 
 test("load and unload exist only with a key and a folder, and take nothing but a name", async (t) => {
@@ -248,8 +240,7 @@ test("reloads under load lose nothing, and no answer to a later request is the o
   const callers = Promise.all(Array.from({ length: 12 }, caller));
   for (let version = 1; version <= 4; version++) {
     next = version;
-    server.put("a.mjs", answering(String(version)));
-    assert.equal((await server.load("a")).status, 200);
+    await server.replace("a", String(version));
     serving = version;
     const before = answered;
     await until(() => answered > before + 12);
@@ -332,43 +323,19 @@ test("one replacement at a time: loads of one name that wait are one, an unload 
   await assert.rejects(repository.load("a"), { code: "DRAINING" });
 });
 
-test("a load that hangs keeps no other model from loading, and ends after LOAD_TIMEOUT_MS", async (t) => {
+test("a load that hangs keeps no other model from loading, and can be replaced", async (t) => {
   const hanging = answering("a", "load: () => new Promise(() => {}),");
   const files = { "a.mjs": hanging, "b.mjs": answering("b"), "c.mjs": hanging };
   const server = await servingFolder(t, files, { isReady: false });
   await until(async () => (await server.infer("b")) === "b");
-  server.put("d.mjs", answering("d"));
-  assert.equal((await server.load("d")).status, 200);
-  assert.equal(await server.infer("d"), "d");
+  await server.replace("d", "d");
   assert.deepEqual(
     (await server.get("/readyz")).json.models.map(({ name, state }: any) => `${name} ${state}`),
     ["a loading", "b ready", "c loading", "d ready"],
   );
   // What hangs can be unloaded, and replaced.
   assert.equal((await server.unload("a")).status, 200);
-  server.put("a.mjs", answering("a2"));
-  assert.equal((await server.load("a")).status, 200);
-  assert.equal(await server.infer("a"), "a2");
-});
-
-test("LOAD_TIMEOUT_MS ends a load, the version before goes on, and the next load works", async (t) => {
-  const server = await servingFolder(t, { "a.mjs": answering("1") }, { loadTimeoutMs: 6000 });
-  const hangs: Record<string, string> = {
-    "in load": answering("2", "load: () => new Promise(() => {}),"),
-    "in its self-test": `export const sample = 1; export default { run: () => new Promise(() => {}) };`,
-    "in its warm-up": `export const sample = 1; let runs = 0; export default { run: (items) => items.length > 1 ? new Promise(() => {}) : items };`,
-  };
-  for (const [where, source] of Object.entries(hangs)) {
-    server.put("a.mjs", source);
-    const { status, json } = await server.load("a");
-    assert.equal(status, 422, where);
-    assert.match(json.error, /^a did not load: it was not ready after 6000 ms \(LOAD_TIMEOUT_MS\)/, where);
-    assert.equal(await server.infer("a"), "1", where);
-  }
-  assert.match((await server.get("/metrics")).text, /^sheaf_model_load_failed\{batcher="a"\} 1$/m);
-  server.put("a.mjs", answering("2"));
-  assert.equal((await server.load("a")).status, 200);
-  assert.equal(await server.infer("a"), "2");
+  await server.replace("a", "a2");
 });
 
 test("a pipe in a model's folder is refused by name, and others load", async (t) => {
@@ -384,8 +351,7 @@ test("a pipe in a model's folder is refused by name, and others load", async (t)
 test("a request without a name never goes to another model because one was added to the folder", async (t) => {
   const server = await servingFolder(t, { "ranker.mjs": answering("ranker") });
   assert.equal((await server.post("/infer", { input: "x" })).json.output, "ranker");
-  server.put("alpha.mjs", answering("alpha"));
-  await server.load("alpha");
+  await server.replace("alpha", "alpha");
   const { status, json } = await server.post("/infer", { input: "x" });
   assert.deepEqual([status, json.error.message], [400, "Several models can answer: ranker, alpha. Name one in the request."]); // prettier-ignore
   await server.unload("ranker");
