@@ -374,54 +374,32 @@ test("what breaks the protocol is a 400 with its reason, and the server serves o
   assert.equal((await server.post(infer, { inputs: [good] })).status, 200);
 });
 
-test("shapes and values that the model does not take are a 422, before any queue space", async (t) => {
+test("what the model does not take, or does nothing here, is a 422 before any queue space", async (t) => {
   const model = doubling();
   const server = await serving(t, [model], { maxInputs: 10 });
-  const input = { name: "input", datatype: "FP32" };
-  const post = (shape: number[], data: unknown[]) => server.post(infer, { inputs: [{ ...input, shape, data }] });
-  assert.match((await post([1, 4], [1, 2, 3, 4])).json.error, /shape must be \[-1, 3\] .* got \[1, 4\]/);
-  assert.equal((await post([3], [1, 2, 3])).status, 422);
-  assert.equal((await post([0, 3], [])).status, 422);
-  assert.match((await post([11, 3], [])).json.error, /at most 10 \(MAX_INPUTS/);
-  assert.equal((await post([1_000_000_000, 3], [])).status, 422);
-  assert.match((await post([1, 3], [1, "2", 3])).json.error, /data\[1\] must be a finite number/);
-  const infinite = await server.post(
-    infer,
-    `{"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,1e999,3]}]}`,
-  );
-  assert.equal(infinite.status, 422);
-  const binary = { inputs: [{ ...input, shape: [1, 3], parameters: { binary_data_size: 12 } }] };
-  assert.equal((await postBinary(server, infer, binary, floats(1, NaN, 3))).status, 422);
-  assert.equal(model.items, 0);
-});
-
-test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are refused", async (t) => {
-  const server = await serving(t, [doubling()]);
-  const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] }];
-  const post = (parameters: unknown) => server.post(infer, { inputs, parameters });
-  for (const priority of [0, 1, 2]) assert.equal((await post({ priority, timeout: 5_000_000 })).status, 200);
-  assert.equal((await post({ timeout: 0 })).status, 200);
-  assert.match((await post({ priority: 3 })).json.error, /priority must be 0, 1 or 2, got 3/);
-  // Texts that would pick an entry, or a property, of a list.
-  for (const priority of ["1", "length"]) assert.equal((await post({ priority })).status, 422, priority);
-  assert.equal((await post({ timeout: -1 })).status, 422);
-  assert.equal((await post({ timeout: "soon" })).status, 422);
-  assert.match(
-    (await post({ timeout: 30_000_001 })).json.error,
-    /timeout must be .* at most 25000000 \(REQUEST_TIMEOUT_MS\)/,
-  );
-  assert.equal((await post(7)).status, 400);
-});
-
-test("a parameter that does nothing here is refused by its name", async (t) => {
-  const server = await serving(t, [doubling()]);
   const input = { name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] };
+  const tensor = (shape: number[], data: unknown[]): object => ({ inputs: [{ ...input, shape, data }] });
+  const asking = (parameters: object): object => ({ inputs: [input], parameters });
   const output = (parameters: object): object => ({ inputs: [input], outputs: [{ name: "output", parameters }] });
-  const cases: [object, RegExp][] = [
-    [{ inputs: [input], parameters: { sequence_id: 5 } }, /^parameters\.sequence_id is not supported; there are priority, timeout, binary_data_output\.$/],
+  const cases: [body: object | string, message: RegExp][] = [
+    [tensor([1, 4], [1, 2, 3, 4]), /shape must be \[-1, 3\] .* got \[1, 4\]/],
+    [tensor([3], [1, 2, 3]), /shape must be \[-1, 3\]/],
+    [tensor([0, 3], []), /^inputs/],
+    [tensor([11, 3], []), /at most 10 \(MAX_INPUTS/],
+    [tensor([1_000_000_000, 3], []), /at most 10 \(MAX_INPUTS/],
+    [tensor([1, 3], [1, "2", 3]), /data\[1\] must be a finite number/],
+    ['{"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,1e999,3]}]}', /data\[1\] must be a finite/],
+    [asking({ priority: 3 }), /priority must be 0, 1 or 2, got 3/],
+    // Texts that would pick an entry, or a property, of a list.
+    [asking({ priority: "1" }), /priority must be 0, 1 or 2/],
+    [asking({ priority: "length" }), /priority must be 0, 1 or 2/],
+    [asking({ timeout: -1 }), /timeout must be/],
+    [asking({ timeout: "soon" }), /timeout must be/],
+    [asking({ timeout: 30_000_001 }), /timeout must be .* at most 25000000 \(REQUEST_TIMEOUT_MS\)/],
+    [asking({ sequence_id: 5 }), /^parameters\.sequence_id is not supported; there are priority, timeout, binary_data_output\.$/],
     [output({ classification: 2 }), /^outputs\[0\]\.parameters\.classification is not supported; there is binary_data\.$/],
     [{ inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] }, /^inputs\[0\]\.parameters\.shared_memory_region is not supported/],
-    [{ inputs: [input], parameters: { binary_data_output: 1 } }, /binary_data_output must be true or false, got 1/],
+    [asking({ binary_data_output: 1 }), /binary_data_output must be true or false, got 1/],
     [output({ binary_data: "yes" }), /^outputs\[0\]\.parameters\.binary_data must be true or false/],
   ]; // prettier-ignore
   for (const [body, message] of cases) {
@@ -429,6 +407,12 @@ test("a parameter that does nothing here is refused by its name", async (t) => {
     assert.equal(status, 422, JSON.stringify(body));
     assert.match(json.error, message);
   }
+  const binary = { inputs: [{ ...input, data: undefined, parameters: { binary_data_size: 12 } }] };
+  assert.equal((await postBinary(server, infer, binary, floats(1, NaN, 3))).status, 422);
+  assert.equal((await server.post(infer, { inputs: [input], parameters: 7 })).status, 400);
+  assert.equal(model.items, 0);
+  for (const parameters of [...[0, 1, 2].map((priority) => ({ priority, timeout: 5_000_000 })), { timeout: 0 }])
+    assert.equal((await server.post(infer, asking(parameters))).status, 200);
 });
 
 test("a compressed body is a 415, whatever its content type", async (t) => {
