@@ -231,33 +231,28 @@ test("MAX_CONNECTIONS bounds connections, and calls of all connections together"
   );
 });
 
-test("reflection names the services to clients with the key", async (t) => {
-  const server = await grpcServing(t, [doubling()], { apiKey: "s3cret" });
-  const asked = (key: string) => {
-    const metadata = new Metadata();
-    metadata.set("authorization", `Bearer ${key}`);
-    // { list_services: "" } of grpc.reflection.v1
-    const bytes = (value: Buffer) => value;
-    const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-    const stream = clientOf(t, server.grpcAddress!).makeBidiStreamRequest(path, bytes, bytes, metadata);
-    stream.on("error", () => undefined).write(Buffer.from([0x3a, 0]));
-    return once(stream, "data");
-  };
-  const [reply] = await asked("s3cret");
-  for (const name of ["inference.GRPCInferenceService", "grpc.health.v1.Health"])
-    assert.ok(reply.toString("latin1").includes(name), name);
-  await assert.rejects(asked("wrong"), /UNAUTHENTICATED/);
-});
-
-test("a call of reflection ends after a bounded number of questions, whose answers it has had", async (t) => {
-  const server = await grpcServing(t, [doubling()]);
+/** A call of reflection that asks `count` times for the services: { list_services: "" } of grpc.reflection.v1. */
+function reflecting(t: TestContext, server: GrpcServing, key: string, count: number) {
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${key}`);
   const bytes = (value: Buffer) => value;
   const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-  const stream = clientOf(t, server.grpcAddress!).makeBidiStreamRequest(path, bytes, bytes);
+  const stream = clientOf(t, server.grpcAddress!).makeBidiStreamRequest(path, bytes, bytes, metadata);
+  stream.on("error", () => undefined);
+  for (let i = 0; i < count; i++) stream.write(Buffer.from([0x3a, 0]));
+  return stream;
+}
+
+test("reflection names the services to clients with the key, in a bounded number of answers a call", async (t) => {
+  const server = await grpcServing(t, [doubling()], { apiKey: "s3cret" });
+  const [reply] = await once(reflecting(t, server, "s3cret", 1), "data");
+  for (const name of ["inference.GRPCInferenceService", "grpc.health.v1.Health"])
+    assert.ok(reply.toString("latin1").includes(name), name);
+  await assert.rejects(once(reflecting(t, server, "wrong", 1), "data"), /UNAUTHENTICATED/);
+  const many = reflecting(t, server, "s3cret", 400);
   let answers = 0;
-  stream.on("data", () => answers++);
-  for (let i = 0; i < 400; i++) stream.write(Buffer.from([0x3a, 0]));
-  const [error] = await once(stream, "error");
+  many.on("data", () => answers++);
+  const [error] = await once(many, "error");
   assert.match(error.message, /^8 RESOURCE_EXHAUSTED: A call of reflection may ask 100 questions/);
   assert.equal(answers, 100);
 });
