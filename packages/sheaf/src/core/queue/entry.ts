@@ -2,7 +2,7 @@ import type { AbortSignalLike } from "../runtime/signals.ts";
 import type { Lane } from "../contract/settings.ts";
 import type { Epoch } from "./epoch.ts";
 import type { LaneQueue } from "./group.ts";
-import { type Keys, Ties } from "./keys.ts";
+import { Keys, Ties } from "./keys.ts";
 
 /**
  * Settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
@@ -47,7 +47,6 @@ export class Entry<In = unknown> {
   terms: Terms;
   epoch: Epoch;
   keys: Keys<In> | undefined;
-  ties: Ties<In> | undefined = undefined;
   /** The list in which it waits, or the batch in which it runs; `undefined` before, and for one who shares an item. */
   place: EntryList<In> | Batch<In> | undefined = undefined;
   /** While it waits: its neighbours. */
@@ -80,9 +79,14 @@ export class Entry<In = unknown> {
     return this.lane === 2 || this.ties?.isLifted === true;
   }
 
+  get ties(): Ties<In> | undefined {
+    return this.keys?.ties;
+  }
+
   /** Its ties, made when it gets the first. */
   tie(): Ties<In> {
-    return (this.ties ??= new Ties(this));
+    const keys = (this.keys ??= new Keys());
+    return (keys.ties ??= new Ties(this));
   }
 
   get weight(): number {

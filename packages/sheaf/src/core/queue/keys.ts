@@ -15,6 +15,7 @@ export class Keys<In = unknown> {
   dedupeKey: unknown = undefined;
   tenant: Account<In> | undefined = undefined;
   claim: Claim<In> | undefined = undefined;
+  ties: Ties<In> | undefined = undefined;
 }
 
 /** What only some entries have: how they are tied to others, and how they have moved. A property is one line. */
