@@ -8,6 +8,7 @@ import {
   type LoadedUseLite,
   type UseLiteResult,
 } from "../../dist/runners/use-lite/use-lite-worker.js";
+import { builtinModels } from "../../dist/runners/builtin.js";
 import { useLiteReference } from "./use-lite-reference.js";
 
 const model = await loadUseLite({});
@@ -29,6 +30,7 @@ test("vectors are the reference's within 1e-5, in one batch of all lengths", asy
     const difference = largestDifference(results[i]?.vector as Float32Array, vector);
     assert.ok(difference < 1e-5, `${JSON.stringify(text.slice(0, 40))}: ${difference}`);
   });
+  assert.deepEqual(builtinModels["use-lite"]().output, { kind: "vector", length: results[0]!.vector.length });
 });
 
 test("a text's vector is the same alone and in a batch within 1e-6", async () => {
