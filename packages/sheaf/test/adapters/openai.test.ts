@@ -4,7 +4,7 @@ import { estimateTokens, openaiEmbeddings, OpenAIError, openaiFetch } from "../.
 import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/api-client/api-error.js";
 import { greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/testing/index.js";
-import { assertCode, statuses, values, watch, watchAll } from "../support/rig.js";
+import { assertCode, endsOf, statuses, values, watch, watchAll } from "../support/rig.js";
 import { listening } from "./http/fronts.ts";
 import { apiError, replyTo, scriptedClient } from "./scripted-client.js";
 
@@ -441,15 +441,9 @@ for (const [name, refuse, told] of [
     });
     assert.deepEqual(await embed("first"), [5]);
     const texts = ["a", "bb", "against the policy", "ccc", "dddd"];
-    const outcomes = await Promise.allSettled(texts.map((text) => embed(text)));
-    assert.deepEqual(
-      outcomes.map((outcome) => {
-        if (outcome.status === "fulfilled") return Array.from(outcome.value);
-        const { status, code, message } = outcome.reason as Error & { status?: number; code?: string };
-        return status ?? code ?? message;
-      }),
-      [[1], [2], told, [3], [4]],
-    );
+    const ends = endsOf(await embed.settle(texts));
+    const { status, message } = ends[2];
+    assert.deepEqual(ends.with(2, status ?? message), [[1], [2], told, [3], [4]]);
     await embed.close();
   });
 

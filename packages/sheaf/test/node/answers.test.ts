@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type Batcher, BatcherError, type BatcherOptions, createBatcher } from "../../dist/index.js";
 import { runHandle } from "../../dist/executors.js";
 import { workerProcess, workerThread, type WorkerOptions } from "../../dist/node/index.js";
-import { watch } from "../support/rig.js";
+import { endsOf, watch } from "../support/rig.js";
 import type answering from "./answering-worker.js";
 import type { Step } from "./answering-worker.js";
 import { impatient } from "./probe.js";
@@ -25,11 +25,7 @@ for (const [kind, open] of [
     await run(call);
     await call.close();
   };
-  /** Value, or code and message, of each. */
-  const outcomes = async (call: Call, steps: Step[]): Promise<unknown[]> => {
-    const settled = await call.settle(steps);
-    return settled.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error)));
-  };
+  const outcomes = async (call: Call, steps: Step[]): Promise<unknown[]> => endsOf(await call.settle(steps));
 
   test(`an answer of a worker ${kind} reaches its caller while the run goes on`, () =>
     withWorker(async (call) => {

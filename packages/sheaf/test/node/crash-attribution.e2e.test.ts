@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { WorkerExecutor } from "../../dist/node/index.js";
+import { codesOf } from "../support/rig.js";
 import type { Command } from "./probe-worker.js";
 import { double, impatient, kinds, probeUrl, setUp, until, withoutPauses } from "./probe.js";
 
@@ -12,11 +13,6 @@ import { double, impatient, kinds, probeUrl, setUp, until, withoutPauses } from 
 /** `E2BIG`: no process can be started with it, as none can without memory. */
 const tooMuch = "x".repeat(1 << 18);
 const variable = "SHEAF_TEST_TOO_MUCH";
-
-const codesOf = (outcomes: readonly PromiseSettledResult<unknown>[]): unknown[] =>
-  outcomes.map((outcome) =>
-    outcome.status === "fulfilled" ? outcome.value : (outcome.reason as { code?: string }).code,
-  );
 
 for (const kind of ["thread", "process"] as const) {
   describe(`in a ${kind}`, { concurrency: false }, () => {

@@ -126,6 +126,13 @@ export const watchAll = <In, Out>(
 export const statuses = (watched: readonly Watched<unknown>[]): string[] => watched.map(({ status }) => status);
 export const values = <T>(watched: readonly Watched<T>[]): (T | undefined)[] => watched.map(({ value }) => value);
 
+/** What settled calls came to: the value of each, or its error. */
+export const endsOf = (outcomes: readonly PromiseSettledResult<any>[]): any[] =>
+  outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : outcome.reason));
+/** The same with an error's code in its place. */
+export const codesOf = (outcomes: readonly PromiseSettledResult<any>[]): any[] =>
+  endsOf(outcomes).map((end) => (end instanceof Error ? (end as { code?: string }).code : end));
+
 /** The call was rejected with a BatcherError of this code; gives the error. */
 export function assertCode(watched: Watched<unknown> | undefined, code: ErrorCode): BatcherError {
   assert.equal(watched?.status, "rejected", `expected ${code}, the call is ${watched?.status}`);

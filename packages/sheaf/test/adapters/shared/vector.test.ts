@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { coalesce } from "../../../dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../../../dist/adapters/langchain.js";
 import { openaiEmbeddings } from "../../../dist/adapters/openai/index.js";
+import { endsOf } from "../../support/rig.js";
 
 const base64 = (...bytes: number[]): string => Buffer.from(bytes).toString("base64");
 const notANumber = Buffer.from(Float32Array.of(1, Number.NaN).buffer).toString("base64");
@@ -63,10 +64,10 @@ const adapters: Record<string, { ask: Ask; cases: typeof badVectors }> = {
 for (const [adapter, { ask, cases }] of Object.entries(adapters)) {
   for (const [name, bad, complaint] of cases) {
     test(`${adapter}: ${name} in the place of a vector fails its caller, the others have theirs`, async () => {
-      const [first, second, third] = await ask(bad);
-      assert.deepEqual([first, third], [{ status: "fulfilled", value: [1] }, { status: "fulfilled", value: [3] }]); // prettier-ignore
-      assert.match(String((second as PromiseRejectedResult).reason), complaint);
-      assert.ok((second as PromiseRejectedResult).reason instanceof TypeError);
+      const [first, second, third] = endsOf(await ask(bad));
+      assert.deepEqual([first, third], [[1], [3]]);
+      assert.match(String(second), complaint);
+      assert.ok(second instanceof TypeError);
     });
   }
 }

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { createBatcher, type Batcher } from "../../../dist/index.js";
 import { runHandle } from "../../../dist/executors.js";
 import { workerCommand, type CommandExecutor } from "../../../dist/node/index.js";
-import { watch } from "../../support/rig.js";
+import { endsOf, watch } from "../../support/rig.js";
 import { impatient } from "../probe.js";
 import { pathOf, skipWithoutPython } from "./setup.js";
 
@@ -34,9 +34,7 @@ async function withWorker(
 
 /** The words, or the errors' messages. */
 const wordsOf = async (call: Batcher<string, Result>, texts: string[]): Promise<string[]> =>
-  (await call.settle(texts)).map((one) =>
-    one.status === "fulfilled" ? one.value.word : (one.reason as Error).message,
-  );
+  endsOf(await call.settle(texts)).map((end) => end.word ?? end.message);
 
 describe("early answers of a Python worker", { skip: skipWithoutPython, timeout: 300_000 }, () => {
   test("an answer reaches its caller while the run goes on", () =>
