@@ -163,30 +163,6 @@ test("while it drains, what is in is finished, new requests get 503 and /readyz 
   await assert.rejects(server.post("/infer", [4, 4, 4]));
 });
 
-test("a model that does not load: /readyz says why with 503, its requests get 503, another model serves", async (t) => {
-  const broken = {
-    ...doubling("broken"),
-    run: {
-      slots: 1,
-      ready: () => Promise.reject(new Error("weights are missing")),
-      run: () => Promise.reject(new Error("never")),
-      close: () => Promise.resolve(),
-    },
-  };
-  const server = await serving(t, [broken, doubling("fine")]);
-  await assert.rejects(server.ready(), /weights are missing/);
-  const health = await server.get("/readyz");
-  assert.equal(health.status, 503);
-  assert.deepEqual(health.json.models, [
-    { name: "broken", state: "failed", reason: "weights are missing" },
-    { name: "fine", state: "ready" },
-  ]);
-  assert.equal((await server.get("/livez")).status, 200);
-  const refused = await server.post("/infer", [1, 2, 3]);
-  assert.deepEqual([refused.status, refused.json.error.code], [503, "NOT_READY"]);
-  assert.equal((await server.post("/infer/fine", [1, 2, 3])).status, 200);
-});
-
 test("live at once, ready only after warm-up over sizes 1, 2, 4 … max, then 1 against max", async (t) => {
   const sizes: number[] = [];
   let release!: () => void;

@@ -374,7 +374,7 @@ test("where a run of several senders fails for itself, none of them reads anothe
     });
 });
 
-test("/readyz says why a model cannot run to those who may know: it may name paths of the server", async (t) => {
+test("/readyz says why a model cannot run to those who may know, as it may name paths; another model serves", async (t) => {
   const broken = {
     slots: 1,
     ready: () => Promise.reject(new Error("no file /srv/models/secret.onnx")),
@@ -388,9 +388,15 @@ test("/readyz says why a model cannot run to those who may know: it may name pat
     [{ apiKey: "own" }, { authorization: "Bearer own" }, true],
     [{}, {}, true],
   ] as const) {
-    const server = await serving(t, [model], settings);
-    await assert.rejects(server.ready());
+    const server = await serving(t, [model, doubling("fine")], settings);
+    await assert.rejects(server.ready(), /secret\.onnx/);
     const { status, json, text } = await server.get("/readyz", headers);
     assert.deepEqual([status, json.models[0].state, text.includes("secret.onnx")], [503, "failed", isTold], text);
+    assert.deepEqual(json.models[1], { name: "fine", state: "ready" });
+    assert.equal((await server.get("/livez")).status, 200);
+    if (!isTold) continue;
+    const refused = await server.post("/infer", [1, 2, 3], headers);
+    assert.deepEqual([refused.status, refused.json.error.code], [503, "NOT_READY"]);
+    assert.equal((await server.post("/infer/fine", [1, 2, 3], headers)).status, 200);
   }
 });

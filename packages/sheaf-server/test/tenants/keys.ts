@@ -27,3 +27,11 @@ export function keysFile(t: TestContext, keys: readonly unknown[]): KeysFile {
   write({ keys });
   return { path, write };
 }
+
+/** Items of each tenant with an outcome, as /metrics has them. */
+export const itemsBy = (metrics: string, outcome: string): Record<string, number> =>
+  Object.fromEntries(
+    [...metrics.matchAll(/^sheaf_tenant_items_total\{tenant="([^"]+)",outcome="(\w+)"\} (\d+)$/gm)]
+      .filter(([, , found]) => found === outcome)
+      .map(([, tenant, , items]) => [tenant, Number(items)]),
+  );
