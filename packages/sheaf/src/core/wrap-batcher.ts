@@ -54,7 +54,7 @@ export const insideOf = (batcher: Batcher<never, unknown>): Inside | undefined =
 
 /** The changes that a batcher makes to a call before it passes it on to another. */
 export interface BatcherWrap<In, Inner> {
-  /** Maps the item; an error that it throws rejects the call. Default: the item itself. */
+  /** Maps the item; an error that it throws rejects the call, of `settle` that item. Default: the item itself. */
   readonly item?: (item: In, options: CallOptions | undefined) => Inner;
   /** Default: as they are. */
   readonly options?: (options: CallOptions | undefined) => CallOptions | undefined;
@@ -85,12 +85,29 @@ export function wrapBatcher<In, Inner, Out>(
         itemOf === undefined ? same(items) : Array.from(arrayOf(items), (item) => itemOf(item, options)),
         optionsOf(options),
       );
+  /** An item that cannot be mapped is an outcome of its own. */
+  const settling =
+    <T>(inner: Several<PromiseSettledResult<T>[]>) =>
+    async (items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<T>[]> => {
+      if (itemOf === undefined) return inner(same(items), optionsOf(options));
+      const mapped: Inner[] = [];
+      const refusals = Array.from(arrayOf(items), (item): PromiseRejectedResult | undefined => {
+        try {
+          mapped.push(itemOf(item, options));
+          return undefined;
+        } catch (reason) {
+          return { status: "rejected", reason };
+        }
+      });
+      const outcomes = (await inner(mapped, optionsOf(options))).values();
+      return refusals.map((refusal) => refusal ?? outcomes.next().value!);
+    };
   const { name, capacity, flush, drain, close, ready, stats, subscribe } = batcher;
   const methods = {
     detailed: one(batcher.detailed),
-    settleDetailed: several(batcher.settleDetailed),
+    settleDetailed: settling(batcher.settleDetailed),
     many: several(batcher.many),
-    settle: several(batcher.settle),
+    settle: settling(batcher.settle),
     map: (items: Iterable<In> | AsyncIterable<In>, options?: CallOptions) =>
       batcher.map(
         itemOf === undefined ? same(items) : eachOf(items, (item) => itemOf(item, options)),

@@ -135,9 +135,12 @@ test("an item that is not JSON is refused, with what it was; the others go", asy
   const call = batchClient<any, any>(url, { fetch });
   const cyclic: any = {};
   cyclic.self = cyclic;
-  const ends = endsOf(await Promise.allSettled([undefined, 1n, cyclic, () => 1, "fine"].map((item) => call(item))));
-  assert.deepEqual(ends.map((end) => end instanceof Error || end), [true, true, true, true, "fine"]); // prettier-ignore
-  assert.match(ends[0].message, /an item must be JSON, got undefined/);
+  const items = [undefined, 1n, "fine", cyclic, () => 1, "good"];
+  for (const outcomes of [Promise.allSettled(items.map((item) => call(item))), call.settle(items)]) {
+    const ends = endsOf(await outcomes);
+    assert.deepEqual(ends.map((end) => end instanceof Error || end), [true, true, "fine", true, true, "good"]); // prettier-ignore
+    assert.match(ends[0].message, /an item must be JSON, got undefined/);
+  }
 });
 
 test("headers go with every request; a function is asked each time", async () => {
