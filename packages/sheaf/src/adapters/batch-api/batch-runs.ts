@@ -98,6 +98,8 @@ export class BatchRuns implements Executor<Line, unknown> {
   readonly #chores = new Set<Promise<unknown>>();
   readonly #timers = new Set<() => void>();
   #whenRoom: (() => void)[] = [];
+  /** Calls were cut off: a list among them may have had some of its results. */
+  #isCutOff = false;
   #journal: Journal<Fact> | undefined;
   #claim: FolderClaim | undefined;
 
@@ -123,8 +125,9 @@ export class BatchRuns implements Executor<Line, unknown> {
       await this.#claim.release();
       throw error;
     }
-    for (const fact of known.values())
-      this.#add(batchOf(fact, { looksLeft: looks, handedOutAtMs: fact.isHandedOut ? clock.now() : undefined }));
+    for (const fact of known.values()) this.#add(batchOf(fact, looks));
+    for (const batch of this.#batches)
+      if (batch.isHandedOut === true || batch.unread.size === 0) batch.handedOutAtMs = clock.now();
   }
 
   run(lines: Line[], handle: RunHandle): Promise<[]> {
@@ -142,6 +145,7 @@ export class BatchRuns implements Executor<Line, unknown> {
       await Promise.race([this.#read(reader), aborted]);
     } finally {
       reader.isGone = true;
+      this.#isCutOff ||= this.isClosing && reader.left.size > 0;
       for (const batch of reader.batches) this.#leave(batch, reader);
       this.#wake();
     }
@@ -149,8 +153,9 @@ export class BatchRuns implements Executor<Line, unknown> {
   }
 
   async close(): Promise<void> {
-    for (const batch of this.#batches) if (batch.handedOutAtMs !== undefined) this.#release(batch);
-    while (this.#chores.size > 0) await Promise.all(this.#chores);
+    await this.#choresDone();
+    if (!this.#isCutOff) for (const batch of this.#batches) if (batch.handedOutAtMs !== undefined) this.#release(batch);
+    await this.#choresDone();
     for (const cancel of this.#timers) cancel();
     await this.#journal?.close();
     await this.#claim?.release();
@@ -187,14 +192,18 @@ export class BatchRuns implements Executor<Line, unknown> {
     const parts = fresh.map(
       ({ hash, body }) => `{"custom_id":"${hash}","method":"POST","url":${url},"body":${body}}\n`,
     );
-    await this.#room(batch, reader);
     try {
+      await this.#room(batch, reader);
       const file = new File(parts, "sheaf.jsonl", { type: "application/jsonl" });
       batch.file = await this.#patiently(() => this.#provider.upload(file), () => !reader.isGone); // prettier-ignore
       await this.#journal?.append(factOf(batch));
       this.#add(batch);
       if (!reader.isGone) return await this.#follow(batch, reader);
       this.#release(batch);
+    } catch (error) {
+      // Lines of other batches go on.
+      for (const hash of lines) this.#answer(batch, reader, hash, asError(error));
+      if (batch.file !== "") this.#chore(() => this.#patiently(() => this.#provider.remove(batch.file), few));
     } finally {
       // Where it was followed it is closed already.
       this.#shut(batch);
@@ -245,7 +254,7 @@ export class BatchRuns implements Executor<Line, unknown> {
       batch.unread.clear();
     }
     this.#shut(batch);
-    if (batch.unread.size === 0) this.#handedOut(batch);
+    if (batch.unread.size === 0 && batch.handedOutAtMs === undefined) this.#handedOut(batch);
   }
 
   /** Polls until the batch is over; undefined where nobody waits for it any more, or there is none to be cancelled. */
@@ -346,7 +355,7 @@ export class BatchRuns implements Executor<Line, unknown> {
 
   #handedOut(batch: Batch): void {
     if (this.#journal === undefined || batch.isCancelled) return this.#release(batch);
-    batch.handedOutAtMs ??= this.#options.clock.now();
+    batch.handedOutAtMs = this.#options.clock.now();
     this.#journal.append({ file: batch.file, isHandedOut: true }).catch(() => undefined);
   }
 
@@ -378,9 +387,17 @@ export class BatchRuns implements Executor<Line, unknown> {
     void chore.then(() => this.#chores.delete(chore));
   }
 
+  async #choresDone(): Promise<void> {
+    while (this.#chores.size > 0) await Promise.all(this.#chores);
+  }
+
   #add(batch: Batch): void {
     this.#batches.add(batch);
-    for (const hash of batch.lines) this.#byHash.set(hash, batch);
+    for (const hash of batch.lines) {
+      // It failed in the other batch.
+      this.#byHash.get(hash)?.unread.delete(hash);
+      this.#byHash.set(hash, batch);
+    }
   }
 
   #forget(batch: Batch, hashes: Iterable<string>): void {
@@ -429,10 +446,10 @@ export class BatchRuns implements Executor<Line, unknown> {
 
 export const hashOf = (text: string): string => createHash("sha256").update(text).digest("base64url");
 
-const batchOf = (fact: Fact, { looksLeft = 0, handedOutAtMs = undefined as number | undefined } = {}): Batch => {
+const batchOf = (fact: Fact, looksLeft = 0): Batch => {
   const { attempt = 1, tokens = 0, lines = [] } = fact;
   const [unread, readers] = [new Set(lines), new Set<Reader>()];
-  const atProvider = { state: undefined, looksLeft, handedOutAtMs, isCancelled: false, serving: undefined };
+  const atProvider = { state: undefined, looksLeft, handedOutAtMs: undefined, isCancelled: false, serving: undefined };
   return { ...fact, attempt, tokens, lines, unread, readers, ...atProvider };
 };
 

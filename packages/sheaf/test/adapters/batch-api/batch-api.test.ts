@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
-import { batchApi as fakeApi, type FakeBatchApi } from "../../../../../test/fakes/batch-api.mjs";
+import { batchApi as fakeApi, type BatchFault, type FakeBatchApi } from "../../../../../test/fakes/batch-api.mjs";
 import {
   batchApi,
   BatchLineError,
@@ -52,7 +52,9 @@ const folderOf = (t: TestContext): string => {
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 };
-const sizesOf = ({ batches }: FakeBatchApi): number[] => [...batches.values()].map(({ lines }) => lines.length);
+/** Of its batches, the largest first: files go out at the same time. */
+const sizesOf = ({ batches }: FakeBatchApi): number[] =>
+  [...batches.values()].map(({ lines }) => lines.length).sort((a, b) => b - a);
 
 /** Resolves when the fake gets its n-th request of a kind. */
 function requests(): {
@@ -92,7 +94,7 @@ test("a single call goes maxWaitMs after it came, or with a flush", async (t) =>
     await Promise.all(calls),
     ["text 1", "text 2"].map((text) => vectorOf(text)),
   );
-  assert.deepEqual(sizesOf(api), [1, 2]);
+  assert.deepEqual(sizesOf(api), [2, 1]);
 });
 
 test("map sends what it has when its source ends, and fills files past its window for small batches", async (t) => {
@@ -107,10 +109,7 @@ test("map sends what it has when its source ends, and fills files past its windo
 test("a file keeps to lines, bytes and one model; open batches keep to concurrency and to the tokens that may wait", async (t) => {
   const { api, embed } = await rig(t, {}, { maxBatchSize: 10 });
   await embed.many([...texts(25), "other 1"]);
-  assert.deepEqual(
-    sizesOf(api).sort((a, b) => a - b),
-    [1, 5, 10, 10],
-  );
+  assert.deepEqual(sizesOf(api), [10, 10, 5, 1]);
 
   const bytes = await rig(t, {}, { maxFileBytes: 1000 });
   await bytes.embed.many(texts(20));
@@ -236,6 +235,29 @@ test("close with a grace cancels without a folder; with one, batches go on and t
     texts(2).map((text) => vectorOf(text)),
   );
   assert.equal(api.paid.get("text 0"), 1);
+  await next.close();
+  assert.equal(api.files.size, 0);
+});
+
+test("a successor reads what was sent once more where it is, and a refused upload fails only its own lines", async (t) => {
+  const folder = folderOf(t);
+  const { onRequest, come } = requests();
+  const fault = (kind: string, n: number): BatchFault => (kind === "upload" && n === 3 ? 400 : undefined);
+  const outcome = (n: number): "expired" | "completed" => (n === 1 ? "expired" : "completed");
+  const { api, embed } = await rig(t, { runMs: 100, fault, outcome, onRequest }, { folder });
+  const again = come("create", 2);
+  const lost = embed.many(texts(10));
+  lost.catch(() => undefined);
+  await again;
+  await embed.close({ graceMs: 0 });
+  const next = batcherOf(api, { folder });
+  const outcomes = await next.settle([...texts(10), "a new one"]);
+  assert.deepEqual(
+    outcomes.slice(0, 10).map((outcome) => outcome.status === "fulfilled" && outcome.value),
+    texts(10).map((text) => vectorOf(text)),
+  );
+  assert.equal((outcomes[10] as PromiseRejectedResult).reason.status, 400);
+  assert.deepEqual([api.batches.size, api.counts["cancel"]], [2, undefined]);
   await next.close();
   assert.equal(api.files.size, 0);
 });
