@@ -157,19 +157,24 @@ test("10,000 calls with 10,000 different deadlines all end on time", async () =>
   assert.equal(batcher.stats().queued, 0);
 });
 
-test("3,000 calls with one deadline end in parts, between which other timers run, and never run themselves", async () => {
-  const { batcher, clock, runs } = heldBatcher({ concurrency: 1, maxBatchSize: 10, maxQueueSize: 5000 });
-  const calls = Array.from({ length: 3000 }, (_, item) => watch(batcher(item, { timeoutMs: 100 })));
-  const open = (): number => calls.filter(({ status }) => status === "pending").length;
-  await clock.advanceAsync(99);
-  assert.equal(open(), 3000);
-  await clock.advanceAsync(1);
-  assert.ok(open() > 2000 && open() < 3000, `${open()}`);
-  await clock.advanceAsync(10);
-  for (const call of calls) assertCode(call, "TIMEOUT");
-  assert.equal(runs.length, 1);
-  assert.equal(batcher.stats().items.timeout, 3000);
-});
+for (const [where, options] of [
+  ["the queue", { maxQueueSize: 5000 }],
+  ["the queue and in line for it", { maxQueueSize: 1500, onQueueFull: "wait" }],
+] as const) {
+  test(`3,000 calls in ${where} with one deadline end in parts, between which other timers run, and never run themselves`, async () => {
+    const { batcher, clock, runs } = heldBatcher({ concurrency: 1, maxBatchSize: 10, ...options });
+    const calls = Array.from({ length: 3000 }, (_, item) => watch(batcher(item, { timeoutMs: 100 })));
+    const open = (): number => calls.filter(({ status }) => status === "pending").length;
+    await clock.advanceAsync(99);
+    assert.equal(open(), 3000);
+    await clock.advanceAsync(1);
+    assert.ok(open() > 2000 && open() < 3000, `${open()}`);
+    await clock.advanceAsync(10);
+    for (const call of calls) assertCode(call, "TIMEOUT");
+    assert.equal(runs.length, 1);
+    assert.equal(batcher.stats().items.timeout, 3000);
+  });
+}
 
 test("one 10× outlier does not make a batcher shed forever: traffic recovers within 5 batches", async () => {
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 4, timeoutMs: 100, policy: undefined });
