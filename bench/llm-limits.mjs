@@ -3,6 +3,7 @@
  * streams. Each tenant has three calls that wait or run; then one of them has sixty; then users call beside an endless bulk job. On
  * the virtual clock, or all at once on the system's. The first minute is not counted, and of waits beside bulk the first five.
  */
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { pacedCalls } from "../packages/sheaf/dist/adapters/llm/index.js";
 import { systemClock } from "../packages/sheaf/dist/core/runtime/runtime.js";
@@ -128,9 +129,12 @@ const row = async ([name, [api, maxTokens]]) => {
 };
 const head = ["provider", "limits a minute", "used: equal, greedy, bulk", "refused %", "failed", "quiet p99 ÷ equal", "users p99 ms", "worst"]; // prettier-ignore
 const rows = [head];
+const pauses = monitorEventLoopDelay({ resolution: 10 });
+pauses.enable();
 const entries = Object.entries(providers);
 if (values.real) rows.push(...(await Promise.all(entries.map(row))));
 else for (const entry of entries) rows.push(await row(entry));
 console.log(machine());
 console.log(table(rows));
+if (values.real) console.log(`The longest pause of this process took ${Math.round(pauses.max / 1e6)} ms.`);
 process.exit();

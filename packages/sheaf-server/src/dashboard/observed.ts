@@ -72,6 +72,21 @@ export interface TenantRow {
   readonly items: Readonly<Record<"ok" | "error" | "timeout" | "aborted" | "rejected", number>>;
 }
 
+/** One limit of an upstream service, for one model. */
+export interface LimitRow {
+  readonly model: string;
+  readonly kind: string;
+  /** Null while it is not known. */
+  readonly perMinute: number | null;
+  readonly left: number | null;
+  readonly used: number;
+  /** Requests of the model that the service refused for their rate. */
+  readonly refused: number;
+  readonly waiting: Readonly<Record<"live" | "bulk", number>>;
+  /** Those of whom most items wait. */
+  readonly tenants: readonly { readonly name: string; readonly waiting: number }[];
+}
+
 /** A background batch that has not ended. */
 export interface BackgroundBatch {
   readonly id: string;
@@ -101,6 +116,11 @@ export interface DashboardState {
    */
   readonly tenants?:
     { readonly busiest: readonly TenantRow[]; readonly others: TenantRow; readonly keptOut: number } | undefined;
+  /**
+   * Limits of the service that it calls.
+   * @default none
+   */
+  readonly rateLimits?: readonly LimitRow[] | undefined;
   /**
    * Those that have not ended.
    * @default none

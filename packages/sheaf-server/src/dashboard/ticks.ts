@@ -14,6 +14,7 @@ export interface Tick {
   readonly batchers: readonly BatcherTick[];
   readonly tenants: DashboardState["tenants"];
   readonly batches: DashboardState["batches"];
+  readonly rateLimits: DashboardState["rateLimits"];
   /** Items that a bound of their tenant kept out of every queue, since the last tick. */
   readonly keptOut: number;
 }
@@ -156,7 +157,7 @@ export class Ticks {
   #take(): void {
     this.refresh();
     const atMs = Date.now();
-    const { status, batchers: states, tenants, batches } = this.#state();
+    const { status, batchers: states, tenants, batches, rateLimits } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
       const { state, reason, workers, restarts } = stateIn(states, batcher.name);
@@ -179,6 +180,7 @@ export class Ticks {
       batchers,
       tenants,
       batches,
+      rateLimits,
       keptOut,
     };
     this.#last = tick;

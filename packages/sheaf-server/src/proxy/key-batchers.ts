@@ -75,6 +75,14 @@ export abstract class OfKeys<One extends OfOneKey> implements DashboardBatcher {
     ]);
   }
 
+  /** The figures of each key and model; no key is among them. */
+  get models(): { readonly model: string; readonly stats: BatcherStats }[] {
+    return [...this.#keyBatchers].map(([name, { stats }]) => ({
+      model: (JSON.parse(name) as [unknown, string])[1],
+      stats,
+    }));
+  }
+
   /** Finishes accepted calls; those that `graceMs` cuts off get `CLOSED`. Once. @returns whether nothing was cut off. */
   close(graceMs: number): Promise<boolean> {
     this.#closing ??= this.#close(graceMs);

@@ -21,6 +21,8 @@ import { tenantFamilies } from "../observe/tenant-metrics.ts";
 import { Callers } from "../tenants/callers.ts";
 import { answerEmbeddings } from "./embeddings-route.ts";
 import { KeyBatchers } from "./key-batchers.ts";
+import type { LimitRow } from "../dashboard/observed.ts";
+import { limitFamilies, limitRows } from "./upstream-limits.ts";
 import { longestAnswerMs, PacedKeys } from "./paced-keys.ts";
 import { passThrough } from "./pass-through.ts";
 
@@ -90,18 +92,19 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
     showSchemasOnly(own);
     if (settings.cacheMaxBytes > 0) sendCacheUse(own);
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
+    const limits = (): LimitRow[] => limitRows([...pacedKeys.models, ...keyBatchers.models]);
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
     metricsRoute(
       own,
       { watch: (watcher) => [keyBatchers, pacedKeys].forEach((batchers) => void watcher(batchers)) },
-      () => [...cacheFamilies([keyBatchers]), ...tenantFamilies(callers)],
+      () => [...cacheFamilies([keyBatchers]), ...tenantFamilies(callers), ...limitFamilies(limits())],
     );
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),
       batchers: [keyBatchers, pacedKeys],
-      state: () => ({ status: status(), batchers: {}, tenants: callers.figures }),
+      state: () => ({ status: status(), batchers: {}, tenants: callers.figures, rateLimits: limits() }),
     });
   });
   let passing: InFlightReplies | undefined;
@@ -112,10 +115,9 @@ export async function createProxy(options: ProxyOptions): Promise<SheafProxy> {
     listen: () => listen(app, settings),
     close: withOptions(closeChecks, async ({ graceMs = settings.shutdownGraceMs }: Closing) => {
       const closing = [keyBatchers.close(graceMs), pacedKeys.close(graceMs)];
-      const isComplete = (await Promise.all(closing)).every(Boolean);
-      await passing!.left(graceMs);
+      const [isComplete] = await Promise.all([Promise.all(closing), passing!.left(graceMs)]);
       await closeApp(app, replies, graceMs);
-      return isComplete;
+      return isComplete.every(Boolean);
     }),
   };
 }

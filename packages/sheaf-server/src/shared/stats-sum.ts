@@ -99,14 +99,16 @@ function sumOfLimits(parts: readonly BatcherStats[], { rateLimit }: BatcherStats
   if (rateLimit === null) return null;
   const limits = parts.flatMap((part) => part.rateLimit ?? []);
   const sum = (of: (limit: RateLimitStats) => number): number => limits.reduce((total, limit) => total + of(limit), 0);
-  const figures = (kind: "runs" | "items" | "weight"): RateLimitFigures => ({
-    ...rateLimit[kind],
-    used: sum((limit) => limit[kind].used),
+  type Kind = "runs" | "items" | "weight" | "input" | "output";
+  const figures = (kind: Kind, { [kind]: ofBusiest = rateLimit.weight } = rateLimit): RateLimitFigures => ({
+    ...ofBusiest,
+    used: sum((limit) => limit[kind]?.used ?? 0),
   });
   return {
     runs: figures("runs"),
     items: figures("items"),
     weight: figures("weight"),
+    ...(rateLimit.output !== undefined && { input: figures("input"), output: figures("output") }),
     share: rateLimit.share,
     refused: sum(({ refused }) => refused),
     pausedMs: sum(({ pausedMs }) => pausedMs),

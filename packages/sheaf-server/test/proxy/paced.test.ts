@@ -112,6 +112,10 @@ test("a call that has no room within its deadline gets 429 with the true Retry-A
   assert.equal((await post("/v1/chat/completions", chat({ max_tokens: 50 }))).status, 200);
   assert.equal(upstream.requests.length, 2);
   assert.equal(await metric(`sheaf_rate_limit_refusals_total{batcher="llm"}`), 1);
+  assert.equal(await metric(`sheaf_upstream_refusals_total{model="m"}`), 1);
+  assert.equal(await metric(`sheaf_upstream_limit_per_minute{model="m",kind="tokens"}`), 6000);
+  assert.equal(await metric(`sheaf_upstream_limit_used_total{model="m",kind="tokens"}`), 10);
+  assert.equal(await metric(`sheaf_upstream_waiting_items{model="m",lane="live"}`), 0);
   const late = await post("/v1/chat/completions", chat({ max_tokens: 5000 }), { "x-request-timeout-ms": "1000" });
   assert.equal(late.status, 429);
   const retryMs = Number(late.headers.get("retry-after-ms"));

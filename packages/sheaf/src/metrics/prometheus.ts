@@ -33,7 +33,7 @@ interface Measured {
   readonly end: () => void;
 }
 
-const limitKinds = ["runs", "items", "weight"] as const;
+const limitKinds = ["runs", "items", "weight", "input", "output"] as const;
 type LimitKind = (typeof limitKinds)[number];
 
 type Read = (measured: Measured, stats: BatcherStats) => readonly MetricSample[];
@@ -159,7 +159,8 @@ const ofLimits = (
   type,
   samples: (measured, { rateLimit }) =>
     limitKinds.flatMap((kind) => {
-      const value = rateLimit === null ? null : of(rateLimit[kind], measured, kind);
+      const figures = rateLimit?.[kind];
+      const value = figures === undefined ? null : of(figures, measured, kind);
       return value === null ? [] : [{ labels: { ...measured.labels, kind }, value }];
     }),
 });
@@ -285,7 +286,7 @@ const table: readonly Row[] = [
   ofLimits(
     "counter",
     "sheaf_rate_limit_used_total",
-    "Runs, items and weight counted on the rate limit, by kind.",
+    "Runs, items, weight and tokens of input and output counted on the rate limit, by kind.",
     ({ used }, measured, kind) => risen(measured, kind, used),
   ),
   gauge(

@@ -8,6 +8,7 @@ import {
   showAll,
   showBatches,
   showLanes,
+  showRateLimits,
   showLimits,
   showReasons,
   showRecent,
@@ -224,6 +225,7 @@ function show(/** @type {Tick} */ event) {
   showAdvice([shown.warning, lastLoad, ...batcher.stats.advice].filter((text) => text !== undefined));
   showWorkers(batcher, event);
   showLanes(batcher, history);
+  showRateLimits(event);
   showTenants(event);
   showBatches(event, (path) => void fetch(new URL(path, document.baseURI), { method: "POST", headers: ofKey() }));
   showAll(/** @type {Hello} */ (hello).batchers, event, histories);

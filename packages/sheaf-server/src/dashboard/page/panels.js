@@ -213,6 +213,19 @@ export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes }
     `${restarted}The process used ${number(cpuCores)} CPU cores in the last second, and ${bytes(memoryBytes)}.`;
 }
 
+/** A row per limit of the service that is called. @param {Tick} tick */
+export function showRateLimits({ rateLimits = [] }) {
+  byId("rate-limits").hidden = rateLimits.length === 0;
+  const known = (/** @type {number | null} */ amount) => (amount === null ? "–" : count(Math.round(amount)));
+  const rows = rateLimits.map(({ model, kind, perMinute, left, used, refused, waiting, tenants }) => {
+    const waitingTenants = tenants.map((tenant) => `${tenant.name} ${count(tenant.waiting)}`).join(", ");
+    const cells = [known(perMinute), known(left), known(used), count(waiting.live), count(waiting.bulk), waitingTenants || "–", count(refused)]; // prettier-ignore
+    const name = element("th", { scope: "row" }, `${model || "(no model)"}: ${kind}`);
+    return element("tr", {}, name, ...cells.map((text) => element("td", {}, text)));
+  });
+  byId("rate-limits-rows").replaceChildren(...rows);
+}
+
 /** A row per tenant, where callers are told apart. @param {Tick} tick */
 export function showTenants({ tenants }) {
   byId("tenants").hidden = tenants === undefined;
