@@ -93,13 +93,13 @@ test("the installed command serves, answers README.md's curl with real embedding
 });
 
 test("where the packages that draw charts are missing, --report says how to install them; then it draws", async () => {
-  const simulate = "npx sheaf simulate --fixed 10 --per-item 0.3 --load 0.5 --items 500 --report report.html";
-  const { code, stdout, stderr } = await shell(simulate).catch((error) => error);
+  const bench = "npx sheaf bench mlp --duration 1s --warm-up 0s --rate 50 --report report.html";
+  const { code, stdout, stderr } = await shell(bench).catch((error) => error);
   assert.deepEqual({ code, stdout }, { code: 1, stdout: "" });
   const [, install] =
-    /^sheaf simulate: vega is not installed\. .*: (npm install .+)$/m.exec(stderr) ?? assert.fail(stderr);
+    /^sheaf bench: vega is not installed\. .*: (npm install .+)$/m.exec(stderr) ?? assert.fail(stderr);
   await shell(`${install} --no-audit --no-fund`);
-  await shell(simulate);
+  await shell(bench);
   assert.ok(readFileSync(join(project, "report.html"), "utf8").match(/<svg/g).length >= 2);
 });
 

@@ -25,7 +25,7 @@ import {
 import { CommandFailure, UsageError, parsedUrl, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { builtinTemplate } from "../load/builtin-payload.ts";
-import { configurationNames, configurations, type ConfigurationName } from "../load/simulate/configurations.ts";
+import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
 import { runLoad } from "../load/generator.ts";
 import { httpTarget } from "../load/http/http-target.ts";
 import { openPatterns, type Pattern } from "../load/pattern.ts";

@@ -66,10 +66,12 @@ export const commands: readonly Entry[] = [
       import("./tune.ts").then(({ tune, tuneCommand }) => ({ run: interruptible(tune), define: tuneCommand })),
   },
   {
-    name: "simulate",
-    summary: "simulate policies and loads with the real batcher on a virtual clock",
-    // Not interruptible: it starts nothing that must be stopped, and its virtual clock leaves no turn for a signal.
+    name: "recommend",
+    summary: "recommend settings from a record of a server's calls, or to change nothing",
     load: () =>
-      import("./simulate.ts").then(({ simulate, simulateCommand }) => ({ run: simulate, define: simulateCommand })),
+      import("./recommend.ts").then(({ recommend, recommendCommand }) => ({
+        run: interruptible(recommend),
+        define: recommendCommand,
+      })),
   },
 ];

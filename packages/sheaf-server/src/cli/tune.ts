@@ -1,4 +1,3 @@
-import { readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { calibrate, type Calibration } from "sheaf/tuning";
 import {
@@ -17,6 +16,7 @@ import {
   type OutputOptions,
   type RunCommand,
 } from "./shared/command.ts";
+import { configPath, withWriteConfig, writeConfig } from "./shared/config-file.ts";
 import { withHeaders } from "./shared/client-options.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
 import { doubling } from "../shared/doubling.ts";
@@ -77,9 +77,8 @@ export function tuneCommand(streams: CommandStreams): Command {
     .option("--error <percent>", "measure until each median is known to this precision", numberFrom(0.01, 100), 2)
     .option("--max-time <time>", "maximum time to measure", parseDurationMs, 20_000)
     .option("--timeout <time>", "maximum time of a request to a URL", parseDurationMs, 30_000)
-    .option("--seed <n>", "seed of the items", countUpTo(largestSeed), 1)
-    .option("--write-config [path]", "write the recommended settings into a config file (default: sheaf.config.json)");
-  return withOutputs(withHeaders(command));
+    .option("--seed <n>", "seed of the items", countUpTo(largestSeed), 1);
+  return withOutputs(withHeaders(withWriteConfig(command)));
 }
 
 async function runTune(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
@@ -122,7 +121,7 @@ async function runTune(command: Command, streams: CommandStreams, args: readonly
       `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, device: measured.device, note: measured.note, ...calibration, selfTest: tested.selfTest, recommendation: advice })}\n`,
     );
   } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
-  if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);
+  if (options.writeConfig !== undefined) await writeAdvice(options, calibration, advice, streams);
   const page = (): ReportPage => ({
     title: `The gain of batching on ${target}`,
     verdicts: lines,
@@ -211,60 +210,23 @@ const range = ([low, high]: readonly [number, number]): string =>
 /** The settings take whole milliseconds, MAX_WAIT_MS up to a minute. */
 const settingMs = (ms: number): number => Math.min(60_000, Math.ceil(ms));
 
-function configPath(given: string | true | undefined): string {
-  const path = typeof given === "string" ? given : "sheaf.config.json";
-  if (path.endsWith(".json")) return path;
-  throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
-}
-
-/** Writes the advice into a config file and leaves the rest of it unchanged. */
-async function writeConfig(
+/** Writes the advice into a config file. */
+async function writeAdvice(
   { writeConfig: given, budget }: TuneOptions,
   { slots }: Calibration,
   advice: Advice,
   { stderr }: CommandStreams,
 ): Promise<void> {
-  const path = configPath(given);
+  const path = configPath(given!);
   if (!advice.isSettled) {
     stderr.write(`${path} was not changed: nothing is settled.\n`);
     return;
   }
-  let earlier: unknown = {};
-  try {
-    earlier = JSON.parse(await readFile(path, "utf8"));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
-      throw new CommandFailure(`${path} was not changed: ${(error as Error).message}`);
-    }
-  }
-  if (typeof earlier !== "object" || earlier === null || Array.isArray(earlier)) {
-    throw new CommandFailure(`${path} was not changed: it does not hold an object.`);
-  }
   const { maxBatchSize, maxWaitMs } = advice;
-  const settings = {
-    ...earlier,
+  await writeConfig(path, {
     maxBatchSize,
     ...(advice.verdict === "batch" ? { maxWaitMs: settingMs(maxWaitMs), workers: slots } : {}),
     ...(budget === undefined ? {} : { latencyBudgetMs: Math.ceil(budget) }),
-  };
-  try {
-    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`);
-  } catch (error) {
-    throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
-  }
+  });
   stderr.write(`Wrote ${path}\n`);
-}
-
-/** Writes the whole text or nothing: if the disk is full, the old file stays, with its mode. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const target = await realpath(path).catch(() => path);
-  const { mode } = await stat(target).catch(() => ({ mode: 0o666 }));
-  const partial = `${target}.partial`;
-  try {
-    await writeFile(partial, text, { mode });
-    await rename(partial, target);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw error;
-  }
 }

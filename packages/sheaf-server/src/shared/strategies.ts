@@ -17,7 +17,7 @@ export const overloadOrderOf = (strategy: StrategyName): "newest" | "arrival" =>
 
 export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";
 
-/** A policy in this table can be served, compared and simulated. */
+/** A policy in this table can be served and compared. */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
   greedy: { policy: () => greedy() },
   fifo: { policy: () => fixedWindow(), compareWith: ["--max-batch-size", "32", "--max-wait-ms", "50"] },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { bench } from "../../dist/cli/bench.js";
-import { simulate } from "../../dist/cli/simulate.js";
+import { recommend } from "../../dist/cli/recommend.js";
 import { tune } from "../../dist/cli/tune.js";
 import { collected } from "./streams.js";
 
@@ -13,7 +13,7 @@ const guide = readFileSync(new URL("../../../../docs/guide/capacity.md", import.
 );
 
 test("every flag that docs/guide/capacity.md names exists, and every command has its place there", async () => {
-  const commands = { bench, simulate, tune };
+  const commands = { bench, recommend, tune };
   const flags = new Set<string>();
   for (const [name, run] of Object.entries(commands)) {
     const streams = collected();

@@ -9,3 +9,6 @@ export { Clients, gaveUp, type Retries } from "../tuning/traffic/clients.ts";
 export { seededRandom } from "../tuning/traffic/random.ts";
 export type { SimulatedTenants } from "../tuning/traffic/tenants.ts";
 export { weightsOf, type BatchWeights, type Weights } from "../tuning/traffic/weights.ts";
+export { advise, type Judged, type Quantile, type RecordAdvice, type Slo } from "../tuning/advice/advise.ts";
+export { play, type Play, type Played } from "../tuning/advice/replay.ts";
+export { readRecords, type Recording } from "../tuning/record/recording.ts";

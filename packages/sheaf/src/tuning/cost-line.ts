@@ -23,14 +23,21 @@ export type MeasuredPoint = readonly [size: number, runMs: number, errorRate?: n
 
 /**
  * The line s(n) = fixedMs + perItemMs · n that is closest *relative* to each point: run times spread in proportion to
- * their length, and a plain fit would leave the small sizes to chance. Neither part is below 0.
+ * their length, and a plain fit would leave the small sizes to chance. Neither part is below 0. `counts`: how much each counts.
  */
-export function fitLine(points: readonly MeasuredPoint[]): {
+export function fitLine(
+  points: readonly MeasuredPoint[],
+  counts: readonly number[] = [],
+): {
   fixedMs: number;
   perItemMs: number;
   r2: number;
 } {
-  const weighed = points.map(([size, runMs]) => ({ size, runMs, weight: 1 / Math.max(runMs, Number.EPSILON) ** 2 }));
+  const weighed = points.map(([size, runMs], i) => ({
+    size,
+    runMs,
+    weight: (counts[i] ?? 1) / Math.max(runMs, Number.EPSILON) ** 2,
+  }));
   const line = lineThrough(weighed);
   const sum = (of: (point: LinePoint) => number): number => sumOf(weighed, (point) => point.weight * of(point));
   const { meanMs } = line;

@@ -146,7 +146,7 @@ export function recommend(costModel: CostLine, options: RecommendOptions): Recom
  * The line, or the measured points with straight lines between them, continued with the line's slope. A point within twice its error
  * of the line counts as on the line, so that the luckiest of several sizes does not look like a gain.
  */
-function runTimeOf({ fixedMs, perItemMs, table }: CostLine): (size: number) => number {
+export function runTimeOf({ fixedMs, perItemMs, table }: CostLine): (size: number) => number {
   if (table === undefined || table.length === 0) return (size) => fixedMs + perItemMs * size;
   const points = table
     .map(([size, runMs, errorRate = 0]): readonly [number, number] => {

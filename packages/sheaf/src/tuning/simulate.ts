@@ -8,8 +8,8 @@ import { check, oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { auto } from "../policies/auto/index.ts";
 import type { DispatchReason } from "../policies/policy.ts";
-import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
-import { checkPattern, share, spanMs, within } from "./traffic/checks.ts";
+import { momentsOf, maxCalls, type Arrivals } from "./traffic/arrivals.ts";
+import { checkPattern, isList, share, spanMs, within } from "./traffic/checks.ts";
 import { Clients, gaveUp } from "./traffic/clients.ts";
 import { Goodput } from "./goodput.ts";
 import { Autoscaler, type Load } from "./scaling/autoscaler.ts";
@@ -75,6 +75,7 @@ class Simulation {
   readonly #tenants: TenantTraffic | undefined;
   readonly #clients: Clients | undefined;
   readonly #goodput: Goodput | undefined;
+  readonly #trace: Extract<Arrivals, { pattern: "trace" }> | undefined;
   readonly #batchSizes = new Map<number, number>();
   readonly #reasons: Partial<Record<DispatchReason, number>> = {};
   #endRecord: () => void = () => undefined;
@@ -108,9 +109,9 @@ class Simulation {
     if (tenants !== undefined && arrivals !== undefined) throw new TypeError("tenants and arrivals cannot be combined");
     if (tenants === undefined) checkPattern("arrivals", arrivals);
     const isTrace = arrivals?.pattern === "trace";
-    if (isTrace)
-      check(Array.isArray(arrivals.atMs), "atMs of a trace", "an array of moments", arrivals.atMs, TypeError);
+    if (isTrace) check(isList(arrivals.atMs), "atMs of a trace", "an array of moments", arrivals.atMs, TypeError);
     this.#options = options;
+    this.#trace = isTrace ? arrivals : undefined;
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
     this.#items = within(
       "items",
@@ -150,6 +151,7 @@ class Simulation {
               batch.length,
               this.#clock.now(),
               this.#weights?.together(batch) ?? { sum: batch.length, heaviest: 1 },
+              this.#inFlight + 1,
             ) * factor(),
           ),
         ) ?? 0;
@@ -269,7 +271,8 @@ class Simulation {
     const calledAtMs = this.#clock.now();
     if (item === 0) this.#firstAtMs = calledAtMs;
     const lane = this.#laneOf(item);
-    const named = lane === 1 ? undefined : { priority: priorities[lane]! };
+    const timeoutMs = this.#trace?.timeoutsMs?.[item] || undefined;
+    const named = lane === 1 && timeoutMs === undefined ? undefined : { priority: priorities[lane]!, timeoutMs };
     this.#outcomes.called(item, calledAtMs, lane);
     try {
       if (this.#clients === undefined) {
@@ -292,6 +295,8 @@ class Simulation {
   #laneOf(item: number): Lane {
     const own = this.#tenants?.kindOf(item).priority;
     if (own !== undefined) return laneOf(own);
+    const traced = this.#trace?.lanes?.[item];
+    if (traced !== undefined) return traced as Lane;
     const { immediate = 0, bulk = 0 } = this.#options.priorities ?? {};
     const drawn = immediate + bulk > 0 ? this.#choice.uniform() : 1;
     return drawn < immediate ? 0 : drawn < immediate + bulk ? 2 : 1;

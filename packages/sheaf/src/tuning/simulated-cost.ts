@@ -6,8 +6,8 @@ import type { BatchWeights } from "./traffic/weights.ts";
 
 /**
  * What a batch takes in a simulation, in milliseconds: a straight line, measured sizes (between two of them it is
- * interpolated, beyond the last the last slope goes on unless it falls), or a function of the size, the moment, and with
- * `weights` the weights. `perWeightMs` counts the items' weights as a sum, or with `batchWeight: "padded"` the heaviest times
+ * interpolated, beyond the last the last slope goes on unless it falls), or a function of the size, the moment, with
+ * `weights` the weights, and the runs in flight, itself included. `perWeightMs` counts the items' weights as a sum, or with `batchWeight: "padded"` the heaviest times
  * their number.
  */
 export type SimulatedCost =
@@ -20,7 +20,7 @@ export type SimulatedCost =
       readonly batchWeight?: "sum" | "padded" | undefined;
     }
   | { readonly table: readonly (readonly [size: number, runMs: number])[] }
-  | ((size: number, nowMs: number, weights: BatchWeights) => number);
+  | ((size: number, nowMs: number, weights: BatchWeights, inFlight: number) => number);
 
 /** Multiplies every run time. */
 export interface RunTimeNoise {
@@ -44,9 +44,12 @@ export interface RunTimeNoise {
 }
 
 /** @throws {RangeError} now, or in a call where a function gives no run time. */
-export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number, weights: BatchWeights) => number {
+export function runTimesOf(
+  cost: SimulatedCost,
+): (size: number, nowMs: number, weights: BatchWeights, inFlight: number) => number {
   if (typeof cost === "function") {
-    return (size, nowMs, weights) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs, weights));
+    return (size, nowMs, weights, inFlight) =>
+      spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs, weights, inFlight));
   }
   const isObject = typeof cost === "object" && cost !== null;
   check(isObject, "cost", "{ fixedMs, perItemMs }, { table } or a function", cost, TypeError);

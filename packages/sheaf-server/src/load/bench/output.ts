@@ -1,7 +1,7 @@
 import type { CheckedAssertion } from "./assertion.ts";
 import type { CommandStreams } from "../../shared/terminal.ts";
 import { comparisonBasis, comparisons } from "../comparison.ts";
-import { configurationNames, configurations, type ConfigurationName } from "../simulate/configurations.ts";
+import { configurationNames, configurations, type ConfigurationName } from "../configurations.ts";
 import { machine } from "./machine.ts";
 import type { LoadResult } from "../result.ts";
 import { loadCharts, loadSections } from "../report/load-charts.ts";

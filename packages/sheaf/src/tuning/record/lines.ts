@@ -63,18 +63,18 @@ export interface SecondLine {
 
 /** What is not set is missing. */
 export interface RecordedSettings {
-  readonly maxBatchSize?: number;
-  readonly maxBatchWeight?: number;
-  readonly batchWeight?: "sum" | "padded" | "apart";
-  readonly maxWaitMs?: number;
+  readonly maxBatchSize?: number | undefined;
+  readonly maxBatchWeight?: number | undefined;
+  readonly batchWeight?: "sum" | "padded" | "apart" | undefined;
+  readonly maxWaitMs?: number | undefined;
   readonly concurrency: number;
   /** Batches that each busy slot takes ahead. */
-  readonly prefetch?: number;
-  readonly maxQueueSize?: number;
-  readonly timeoutMs?: number;
-  readonly refuseLate?: number;
+  readonly prefetch?: number | undefined;
+  readonly maxQueueSize?: number | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly refuseLate?: number | undefined;
   readonly policy: string;
-  readonly latencyBudgetMs?: number;
-  readonly overloadOrder?: "newest" | "arrival";
-  readonly hasTenants?: true;
+  readonly latencyBudgetMs?: number | undefined;
+  readonly overloadOrder?: "newest" | "arrival" | undefined;
+  readonly hasTenants?: true | undefined;
 }

@@ -252,5 +252,5 @@ function settingsNow({ settings }: Inside): RecordedSettings {
     latencyBudgetMs: policy.latencyBudgetMs,
     overloadOrder,
     hasTenants: fairKey === undefined ? undefined : true,
-  } as RecordedSettings;
+  };
 }

@@ -42,7 +42,20 @@ export type Arrivals =
       /** @default 0 */
       readonly thinkMs?: number | undefined;
     }
-  | { readonly pattern: "trace"; readonly atMs: readonly number[] };
+  | {
+      readonly pattern: "trace";
+      readonly atMs: ArrayLike<number>;
+      /**
+       * The lane of each call: 0 immediate, 1 interactive, 2 bulk.
+       * @default as `priorities` say
+       */
+      readonly lanes?: ArrayLike<number> | undefined;
+      /**
+       * The timeout of each call, in milliseconds; 0 is none of its own.
+       * @default none
+       */
+      readonly timeoutsMs?: ArrayLike<number> | undefined;
+    };
 
 export type OpenArrivals = Exclude<Arrivals, { pattern: "closed" }>;
 
@@ -181,7 +194,7 @@ function rates(arrivals: { readonly fromPerS: number; readonly toPerS: number })
   return { fromPerMs: fromPerS / 1000, toPerMs: of(arrivals, "toPerS") / 1000 };
 }
 
-function trace(atMs: readonly number[]): () => number | undefined {
+function trace(atMs: ArrayLike<number>): () => number | undefined {
   let next = 0;
   let lastAtMs = 0;
   return () => {

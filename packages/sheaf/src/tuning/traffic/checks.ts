@@ -29,3 +29,6 @@ export function within(name: string, value: unknown, isAllowed: (value: number) 
   check(Number.isFinite(value) && isAllowed(number), name, allowed, value);
   return number;
 }
+
+/** An array, or a typed one. */
+export const isList = (value: unknown): boolean => Array.isArray(value) || ArrayBuffer.isView(value);

@@ -1,5 +1,5 @@
 import { check, oneOf } from "../../shared/checks.ts";
-import { checkPattern, notNegative, positive } from "./checks.ts";
+import { checkPattern, isList, notNegative, positive } from "./checks.ts";
 import { Random } from "./random.ts";
 
 /** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
@@ -21,7 +21,7 @@ export type Weights =
       /** @default Infinity */
       readonly max?: number | undefined;
     }
-  | { readonly pattern: "trace"; readonly weights: readonly number[] };
+  | { readonly pattern: "trace"; readonly weights: ArrayLike<number> };
 
 /** Deviations of the normal distribution below which 99 % lie. */
 const deviationsOf99 = 2.3263478740408408;
@@ -40,9 +40,9 @@ export function weightsOf(weights: Weights, seed: number): () => number {
   return () => Math.max(1, Math.min(max, Math.round(median * Math.exp(deviation * random.normal()))));
 }
 
-function traced(given: readonly number[]): () => number {
-  check(Array.isArray(given) && given.length > 0, "weights of a trace", "an array of at least one weight", given);
-  const weights = given.map((weight, at) => notNegative(`weights[${at}] of a trace`, weight));
+function traced(given: ArrayLike<number>): () => number {
+  check(isList(given) && given.length > 0, "weights of a trace", "an array of at least one weight", given);
+  const weights = Array.from(given, (weight, at) => notNegative(`weights[${at}] of a trace`, weight));
   let next = 0;
   return () => weights[next++ % weights.length]!;
 }

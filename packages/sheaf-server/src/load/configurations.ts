@@ -1,4 +1,4 @@
-import { strategyNames, strategies, type StrategyName } from "../../shared/strategies.ts";
+import { strategyNames, strategies, type StrategyName } from "../shared/strategies.ts";
 
 export type ConfigurationName = "unbatched" | StrategyName;
 

@@ -1,0 +1,325 @@
+import type { RecordedSettings } from "../record/lines.ts";
+import type { RecordedCalls, Recording } from "../record/recording.ts";
+import { closedLoopOf, type ClosedLoop } from "./closed-loop.ts";
+import { blocksOf, isKnownPolicy, overloadRate, type Play, type Played } from "./replay.ts";
+import { runCostOf, type RunCost } from "./run-cost.ts";
+
+export type Quantile = "p50" | "p95" | "p99" | "mean";
+
+/** A latency that calls should have. */
+export interface Slo {
+  readonly quantile: Quantile;
+  readonly ms: number;
+}
+
+export interface AdviceOptions {
+  readonly slo?: Slo | undefined;
+  /** Plays the calls this many times as fast. */
+  readonly speed?: number | undefined;
+  /** Plays them in any order, on other threads say. */
+  readonly play: (plays: readonly Play[]) => Promise<readonly Played[]>;
+}
+
+/** Of several plays, each with other random run times. */
+export interface Judged {
+  readonly settings: RecordedSettings;
+  readonly latencyMs: Readonly<Record<Quantile, Range>>;
+  readonly perS: Range;
+  readonly lostRate: Range;
+  readonly meanBatchSize: Range;
+}
+
+/** The mean, and the least and the most. */
+export type Range = readonly [mean: number, low: number, high: number];
+
+export interface RecordAdvice {
+  readonly model: string;
+  readonly calls: number;
+  readonly runs: number;
+  readonly verdict: "change" | "change nothing";
+  /** In a sentence. */
+  readonly because: string;
+  readonly present: Judged;
+  readonly recommended: Judged;
+  /** Settings to change, by their name. */
+  readonly changes: Partial<RecordedSettings>;
+  /** Of the calls in the record that had a result. */
+  readonly recordedMs: Readonly<Record<Quantile, number>>;
+  readonly closedLoop: ClosedLoop | undefined;
+  /** What limits the advice, in sentences. */
+  readonly notes: readonly string[];
+}
+
+const hourMs = 3_600_000;
+const mostBlocks = 8;
+const leastGain = 0.05;
+/** The mean may get worse by this share for the sake of the p99. */
+const mostHarm = 0.02;
+const judgeSeeds = [11, 12, 13, 14, 15, 16];
+const finalists = 4;
+/** The replay explains a record if its latency is at most this many times off. */
+const mostOff = 1.5;
+
+/**
+ * Recommends settings from a record, or to change nothing. What a run costs is fitted, the calls are played with the real batcher under
+ * the settings that a user owns, the best are picked on one half of the record, and judged on the other.
+ * @throws {RangeError} where the record says too little: the message says what is missing.
+ */
+export async function advise(recording: Recording, options: AdviceOptions): Promise<RecordAdvice> {
+  const { slo, speed = 1, play } = options;
+  const { model, runs, settings: present } = recording;
+  if (present === undefined) throw new RangeError("it has no runs, only arrivals");
+  if (!isKnownPolicy(present.policy)) throw new RangeError(`its policy, ${present.policy}, is none of Sheaf's`);
+  const cost = runCostOf(runs, (present.prefetch ?? 0) > 0);
+  const notes: string[] = [];
+  const calls = faster(usualHours(recording.calls, notes), speed);
+  const found = closedLoopOf(recording.calls);
+  const closed = found && { ...found, clients: Math.max(1, Math.round(found.clients * speed)) };
+  const meanRunMs = runs.reduce((sum, { heldMs }) => sum + heldMs, 0) / runs.length;
+  const blocks = 2 * Math.max(1, Math.min(mostBlocks / 2, Math.floor(calls.atMs.at(-1)! / (200 * meanRunMs))));
+  const pick = blocksOf(calls, blocks, (block) => block % 2 === 0);
+  const judge = blocksOf(calls, blocks, (block) => block % 2 === 1);
+  const quantile = slo?.quantile ?? "p99";
+  const better = orderOf(slo, quantile);
+  const on = (part: RecordedCalls, settings: RecordedSettings, seed: number): Play => ({
+    calls: part,
+    closed,
+    cost,
+    settings,
+    seed,
+  });
+
+  const tried = candidates(present, cost, slo);
+  const first = await play(tried.map((settings) => on(pick, settings, 1)));
+  const queues = first[0]!.overload > 0 ? queuesFor(present, first[0]!) : [];
+  const more = await play(queues.map((settings) => on(pick, settings, 1)));
+  let ranked = [...tried, ...queues].map((settings, i) => ({ settings, played: [...first, ...more][i]! }));
+  const isHarmless = ({ played }: { readonly played: Played }): boolean =>
+    slo !== undefined || played.mean <= (1 + mostHarm) * ranked[0]!.played.mean;
+  const best = ranked.filter((one) => ranked[0]!.played.overload > 0 || isHarmless(one)).sort(better);
+  // The luckiest of many is not the best: the first few once more, with other run times.
+  const again = best.slice(0, finalists);
+  const second = await play(again.map(({ settings }) => on(pick, settings, 2)));
+  ranked = again.map(({ settings, played }, i) => ({ settings, played: meanOf([played, second[i]!]) })).sort(better);
+  const chosen = ranked[0]!.settings;
+
+  const [replayed, ...judged] = await play([
+    on(calls, present, 1),
+    ...[present, chosen].flatMap((settings) => judgeSeeds.map((seed) => on(judge, settings, seed))),
+  ]);
+  const [before, after] = [judged.slice(0, judgeSeeds.length), judged.slice(judgeSeeds.length)];
+  const recordedMs = quantilesOf(recording.calls);
+  const result = {
+    model,
+    calls: recording.calls.count,
+    runs: runs.length,
+    present: judgedOf(present, before),
+    recordedMs,
+    closedLoop: closed,
+    notes,
+  };
+  const nothing = (because: string): RecordAdvice => ({
+    ...result,
+    verdict: "change nothing",
+    because,
+    recommended: result.present,
+    changes: {},
+  });
+  notes.push(...limitsOf(recording, cost, closed, present));
+  const off = replayed![quantile] / recordedMs[quantile];
+  if (speed === 1 && !(off < mostOff && off > 1 / mostOff))
+    return nothing(
+      `the replay of the present settings gives ${quantile} ${shown(replayed![quantile])}, the record ` +
+        `${shown(recordedMs[quantile])}: something that it does not hold decides`,
+    );
+  if (chosen === present) return nothing(`none of ${tried.length + queues.length} settings is better`);
+  const gains = before.map((one, i) => gainOf(one, after[i]!, quantile));
+  const gain = gains.reduce((sum, one) => sum + one, 0) / gains.length;
+  const squares = gains.reduce((sum, one) => sum + (one - gain) ** 2, 0);
+  /** Two standard errors. */
+  const error = 2 * Math.sqrt(squares / (gains.length * (gains.length - 1)));
+  const isEnough = (list: readonly Played[]): boolean => slo !== undefined && list.every((one) => meets(one, slo));
+  const frees = isEnough(after) && chosen.concurrency < present.concurrency;
+  if (isEnough(before) && !frees) return nothing("they meet the objective");
+  if (!frees && (gain < leastGain || gain < error))
+    return nothing(
+      `the best of ${tried.length + queues.length} settings gains ${Math.round(100 * gain)} %, ` +
+        (gain < leastGain ? "less than 5 %" : "no more than the plays scatter"),
+    );
+  if (slo !== undefined && !isEnough(after)) notes.push("No setting that was tried meets the objective.");
+  return {
+    ...result,
+    verdict: "change",
+    because: becauseOf(before, after, quantile, gain, frees),
+    recommended: judgedOf(chosen, after),
+    changes: Object.fromEntries(
+      Object.entries(chosen).filter(([name, value]) => value !== present[name as keyof RecordedSettings]),
+    ),
+  };
+}
+
+/** The present settings first. */
+function candidates(
+  present: RecordedSettings,
+  { smallest, largest, contention }: RunCost,
+  slo: Slo | undefined,
+): RecordedSettings[] {
+  const { maxBatchSize = largest, concurrency } = present;
+  // Further away than that no cost is known.
+  const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
+  const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
+  const slots = contention === undefined ? [1] : slo === undefined ? [1, 0.5] : [1, 0.5, 2];
+  const list: RecordedSettings[] = [];
+  for (const size of new Set([...sizes, 1]))
+    for (const factor of slots)
+      for (const way of waysOf(present, slo)) {
+        if (size < Math.max(1, least) || size > most) continue;
+        const settings = {
+          ...present,
+          ...way,
+          maxBatchSize: size,
+          concurrency: Math.max(1, Math.ceil(factor * concurrency)),
+        };
+        const same = list.some((one) => JSON.stringify(one) === JSON.stringify(settings));
+        if (!same) list.push(list.length === 0 ? present : settings);
+      }
+  return list;
+}
+
+/** Policies and what they hold. */
+function waysOf(present: RecordedSettings, slo: Slo | undefined): Partial<RecordedSettings>[] {
+  const { policy, maxWaitMs, latencyBudgetMs } = present;
+  const ways: Partial<RecordedSettings>[] = [{ policy, maxWaitMs, latencyBudgetMs }];
+  for (const other of ["auto", "greedy"])
+    if (policy !== other) ways.push({ policy: other, maxWaitMs, latencyBudgetMs: undefined });
+  if (policy === "auto" && latencyBudgetMs !== undefined) ways.push({ policy, maxWaitMs, latencyBudgetMs: undefined });
+  if (policy === "auto" && slo !== undefined)
+    ways.push({ policy, maxWaitMs, latencyBudgetMs: Math.max(1, Math.floor(0.8 * slo.ms)) });
+  if (policy.startsWith("fixed-window") && maxWaitMs !== undefined)
+    for (const factor of [0.5, 0.1]) ways.push({ policy, maxWaitMs: Math.max(1, Math.round(factor * maxWaitMs)) });
+  return ways;
+}
+
+/** Queues that hold what can be answered in time, and half of it. */
+function queuesFor(present: RecordedSettings, { perS }: Played): RecordedSettings[] {
+  const { timeoutMs, maxQueueSize = Infinity } = present;
+  if (timeoutMs === undefined) return [];
+  return [0.9, 0.45]
+    .map((share) => Math.max(1, Math.round((share * perS * timeoutMs) / 1000)))
+    .filter((size) => size < maxQueueSize)
+    .map((size) => ({ ...present, maxQueueSize: size }));
+}
+
+interface Ranked {
+  readonly settings: RecordedSettings;
+  readonly played: Played;
+}
+
+const meets = (played: Played, { quantile, ms }: Slo): boolean => played.overload === 0 && played[quantile] <= ms;
+
+/** With an objective: the fewest slots that meet it; else, and then, fewer lost calls, and then the latency. */
+function orderOf(slo: Slo | undefined, quantile: Quantile): (a: Ranked, b: Ranked) => number {
+  const keys = ({ settings, played }: Ranked): readonly number[] => [
+    // A tenth is kept in reserve.
+    slo === undefined || !meets(played, { ...slo, ms: 0.9 * slo.ms }) ? Infinity : settings.concurrency,
+    played.overload,
+    played.overload > 0 ? -played.perS : played[quantile],
+  ];
+  return (a, b) => {
+    const [first, second] = [keys(a), keys(b)];
+    const at = first.findIndex((key, i) => key !== second[i]);
+    return at < 0 ? 0 : first[at]! < second[at]! ? -1 : 1;
+  };
+}
+
+/** The share by which it is better, 0 … 1; negative where it is worse. */
+function gainOf(before: Played, after: Played, quantile: Quantile): number {
+  if (before.overload !== after.overload) return before.overload - after.overload;
+  return before.overload > 0 ? 1 - before.perS / after.perS : 1 - after[quantile] / before[quantile];
+}
+
+function becauseOf(
+  before: readonly Played[],
+  after: readonly Played[],
+  quantile: Quantile,
+  gain: number,
+  frees: boolean,
+): string {
+  const [was, is] = [meanOf(before), meanOf(after)];
+  if (frees) return "the objective is met with fewer runs at once";
+  if (was.overload > 0.5)
+    return `overload: calls without a result: ${percent(was.lostRate)} → ${percent(is.lostRate)}, answered a second: ${Math.round(was.perS)} → ${Math.round(is.perS)}`;
+  return `${quantile} ${shown(was[quantile])} → ${shown(is[quantile])}, ${Math.round(100 * gain)} % less`;
+}
+
+/** A longer record: its busiest hour and its usual one. */
+function usualHours(calls: RecordedCalls, notes: string[]): RecordedCalls {
+  const hours = Math.ceil((calls.atMs.at(-1)! + 1) / hourMs);
+  if (hours <= 2) return calls;
+  const counts = new Array<number>(hours).fill(0);
+  const lengthMs = (calls.atMs.at(-1)! + 1) / hours;
+  for (const atMs of calls.atMs) counts[Math.floor(atMs / lengthMs)]!++;
+  const order = [...counts.keys()].sort((a, b) => counts[a]! - counts[b]!);
+  const [usual, busiest] = [order[hours >> 1]!, order.at(-1)!];
+  notes.push(`Of ${hours} hours, the busiest and a usual one were played.`);
+  return blocksOf(calls, hours, (hour) => hour === usual || hour === busiest);
+}
+
+const faster = (calls: RecordedCalls, speed: number): RecordedCalls =>
+  speed === 1 ? calls : { ...calls, atMs: calls.atMs.map((atMs) => atMs / speed) };
+
+function limitsOf(
+  { lost, calls }: Recording,
+  { contention, largest }: RunCost,
+  closed: ClosedLoop | undefined,
+  present: RecordedSettings,
+): string[] {
+  const notes: string[] = [];
+  if (closed !== undefined) {
+    const pause = closed.thinkMs > 0 ? `, ${shown(closed.thinkMs)} after it on average` : " at once";
+    notes.push(`About ${closed.clients} callers wait for their answer and call again${pause}: played as such.`);
+  }
+  if (lost > overloadRate * calls.count)
+    notes.push(
+      `${percent(lost / calls.count)} of the calls got no result: overload hides how many would have come, and when the refused came is known to the second only.`,
+    );
+  if (contention === undefined)
+    notes.push("How runs slow each other down is not in the record: another number of them was not tried.");
+  else if (contention > 0.02) notes.push(`Each further run in flight slows a run by ${percent(contention)}.`);
+  if (largest < (present.maxBatchSize ?? largest)) notes.push(`No run had more than ${largest} items.`);
+  return notes;
+}
+
+function quantilesOf({ atMs, endMs }: RecordedCalls): Record<Quantile, number> {
+  const latencies = endMs
+    .map((ms, i) => ms - atMs[i]!)
+    .filter((ms) => !Number.isNaN(ms))
+    .sort();
+  const at = (share: number): number =>
+    latencies[Math.min(latencies.length - 1, Math.floor(share * latencies.length))]!;
+  const mean = latencies.reduce((sum, ms) => sum + ms, 0) / latencies.length;
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean };
+}
+
+function meanOf(list: readonly Played[]): Played {
+  const names = Object.keys(list[0]!) as (keyof Played)[];
+  const of = (name: keyof Played): number => list.reduce((sum, one) => sum + one[name], 0) / list.length;
+  return Object.fromEntries(names.map((name) => [name, of(name)])) as unknown as Played;
+}
+
+function judgedOf(settings: RecordedSettings, list: readonly Played[]): Judged {
+  const range = (name: keyof Played): Range => {
+    const values = list.map((one) => one[name]);
+    return [meanOf(list)[name], Math.min(...values), Math.max(...values)];
+  };
+  return {
+    settings,
+    latencyMs: { p50: range("p50"), p95: range("p95"), p99: range("p99"), mean: range("mean") },
+    perS: range("perS"),
+    lostRate: range("lostRate"),
+    meanBatchSize: range("meanBatchSize"),
+  };
+}
+
+const shown = (ms: number): string => `${Number(ms.toPrecision(3))} ms`;
+const percent = (share: number): string => `${Number((100 * share).toPrecision(2))} %`;

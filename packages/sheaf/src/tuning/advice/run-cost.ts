@@ -1,0 +1,133 @@
+import { lineThrough } from "../../core/measure/least-squares.ts";
+import { fitWeights } from "../../core/measure/weight-fit.ts";
+import { fitLine, type CostLine, type MeasuredPoint } from "../cost-line.ts";
+import type { RecordedRun } from "../record/recording.ts";
+import { runTimeOf } from "../recommend.ts";
+
+/** What runs cost, as data: it goes to another thread. */
+export interface RunCost {
+  /** By size. */
+  readonly line: CostLine;
+  /** Where weights explain run times better: `perWeightMs` of the sum, or with `padded` of the heaviest times the size. */
+  readonly byWeight:
+    | { readonly fixedMs: number; readonly perItemMs: number; readonly perWeightMs: number; readonly padded: boolean }
+    | undefined;
+  /** Each further run in flight adds this share of the run time; undefined where the runs in flight hardly varied. */
+  readonly contention: number | undefined;
+  /** Run time ÷ the cost above, in the order of the record: slow runs come together. */
+  readonly ratios: Float64Array;
+  /** Sizes that several runs had. */
+  readonly smallest: number;
+  readonly largest: number;
+}
+
+/** Fewer say nothing about their scatter. */
+export const leastRuns = 30;
+/** Fewer runs of about one size say nothing about it. */
+const leastOfSize = 5;
+const mostFitted = 2000;
+const mostRatios = 100_000;
+
+/** @throws {RangeError} for fewer than 30 runs, or of one size only: the message says what is missing. */
+export function runCostOf(runs: readonly RecordedRun[], isAhead: boolean): RunCost {
+  if (runs.length < leastRuns)
+    throw new RangeError(`it has ${runs.length} runs that ended well, and at least ${leastRuns} are needed`);
+  const buckets = bucketsOf(runs);
+  if (buckets.length < 2)
+    throw new RangeError(
+      `nearly all of the ${runs.length} runs had ${runs[buckets[0]?.[0] ?? 0]!.size} items: what other sizes cost is not known`,
+    );
+  // A batch that goes ahead waits in its worker, which is no cost: then a slot is busy for the run and the usual way there and back.
+  const ways = runs.map(({ runMs, heldMs }) => heldMs - runMs).sort((a, b) => a - b);
+  const wayMs = ways[ways.length >> 2]!;
+  const busyMs = runs.map(({ runMs, heldMs }) => (isAhead ? runMs + Math.max(0, wayMs) : heldMs));
+  let contention = 0;
+  let at: (run: RecordedRun) => number = () => 1;
+  let line: CostLine = { fixedMs: 1, perItemMs: 0 };
+  let byWeight: RunCost["byWeight"];
+  const varies = spreadOf(runs.map(({ inFlight }) => inFlight)) > 0.2;
+  // Size and contention in turn: each from what the other leaves.
+  for (let round = 0; round < (varies ? 6 : 1); round++) {
+    const alone = runs.map(({ inFlight }, i) => busyMs[i]! / (1 + contention * (inFlight - 1)));
+    line = lineOf(runs, alone, buckets);
+    const stride = Math.max(1, Math.floor(runs.length / mostFitted));
+    const fitted = runs
+      .map((run, i) => ({ size: run.size, weight: run.weight, heaviest: run.heaviest, runMs: alone[i]! }))
+      .filter((_, i) => i % stride === 0);
+    const hasWeights = runs.some(({ weight, size }) => weight !== size);
+    byWeight = hasWeights ? fitWeights(fitted) : undefined;
+    at = costAt(line, byWeight);
+    if (varies) contention = contentionOf(runs, busyMs, at);
+  }
+  const ratios = runs.map((run, i) => busyMs[i]! / Math.max(1e-6, at(run) * (1 + contention * (run.inFlight - 1))));
+  return {
+    line,
+    byWeight,
+    contention: varies ? contention : undefined,
+    ratios: Float64Array.from(ratios.slice(0, mostRatios)),
+    smallest: Math.min(...buckets.map((own) => runs[own[0]!]!.size)),
+    largest: Math.max(...buckets.map((own) => runs[own[0]!]!.size)),
+  };
+}
+
+/** Milliseconds of a run by size and weights, alone. */
+export function costAt(
+  line: CostLine,
+  byWeight: RunCost["byWeight"],
+): (run: Pick<RecordedRun, "size" | "weight" | "heaviest">) => number {
+  const bySize = runTimeOf(line);
+  if (byWeight === undefined) return ({ size }) => bySize(size);
+  const { fixedMs, perItemMs, perWeightMs, padded } = byWeight;
+  return ({ size, weight, heaviest }) => fixedMs + perItemMs * size + perWeightMs * (padded ? heaviest * size : weight);
+}
+
+/** The places of runs of about one size: to 8 each size, then four an octave. */
+function bucketsOf(runs: readonly RecordedRun[]): readonly (readonly number[])[] {
+  const buckets = new Map<number, number[]>();
+  runs.forEach(({ size }, i) => {
+    const bucket = size <= 8 ? size : Math.floor(4 * Math.log2(size)) + 100;
+    const own = buckets.get(bucket);
+    if (own === undefined) buckets.set(bucket, [i]);
+    else own.push(i);
+  });
+  return [...buckets.values()].filter(({ length }) => length >= leastOfSize);
+}
+
+/** The means of sizes, and the line through them. */
+function lineOf(
+  runs: readonly RecordedRun[],
+  ms: readonly number[],
+  buckets: readonly (readonly number[])[],
+): CostLine {
+  const table = buckets.map((own): MeasuredPoint & { readonly length: 3 } => {
+    const meanSize = mean(own.map((i) => runs[i]!.size));
+    const times = own.map((i) => ms[i]!);
+    const meanMs = mean(times);
+    const errorRate = Math.sqrt(mean(times.map((one) => (one - meanMs) ** 2)) / own.length) / meanMs;
+    return [meanSize, meanMs, errorRate];
+  });
+  return {
+    ...fitLine(
+      table,
+      buckets.map(({ length }) => length),
+    ),
+    table,
+  };
+}
+
+function contentionOf(
+  runs: readonly RecordedRun[],
+  busyMs: readonly number[],
+  at: (run: RecordedRun) => number,
+): number {
+  const points = runs.map((run, i) => ({ size: run.inFlight - 1, runMs: busyMs[i]! / at(run), weight: 1 }));
+  const line = lineThrough(points);
+  return Math.max(0, line.at(1) / Math.max(1e-6, line.at(0)) - 1);
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+const spreadOf = (values: readonly number[]): number => {
+  const centre = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)));
+};
