@@ -168,7 +168,7 @@ function candidates(
   // Further away than that no cost is known.
   const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
   const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
-  const slots = contention === undefined ? [1] : slo === undefined ? [1, 0.5] : [1, 0.5, 2];
+  const slots = contention === undefined || slo === undefined ? [1] : [1, 0.5, 2];
   const list: RecordedSettings[] = [];
   for (const size of new Set([...sizes, 1]))
     for (const factor of slots)

@@ -45,7 +45,7 @@ export function runCostOf(runs: readonly RecordedRun[], isAhead: boolean): RunCo
   let at: (run: RecordedRun) => number = () => 1;
   let line: CostLine = { fixedMs: 1, perItemMs: 0 };
   let byWeight: RunCost["byWeight"];
-  const varies = spreadOf(runs.map(({ inFlight }) => inFlight)) > 0.2;
+  const varies = isSpread(runs.map(({ inFlight }) => inFlight));
   // Size and contention in turn: each from what the other leaves.
   for (let round = 0; round < (varies ? 6 : 1); round++) {
     const alone = runs.map(({ inFlight }, i) => busyMs[i]! / (1 + contention * (inFlight - 1)));
@@ -127,7 +127,9 @@ function contentionOf(
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-const spreadOf = (values: readonly number[]): number => {
-  const centre = mean(values);
-  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)));
-};
+/** What few runs at once cost cannot be told from many: one run in twenty must have had hardly more than half as many beside it. */
+function isSpread(inFlight: number[]): boolean {
+  inFlight.sort((a, b) => a - b);
+  const at = (share: number): number => inFlight[Math.floor(share * inFlight.length)]!;
+  return at(0.05) < 0.6 * at(0.95);
+}
