@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import Fastify from "fastify";
 import { createBatcher } from "sheaf";
-import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
+import { createProxy, dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
 import { doubling, gated, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { batching, line, start } from "../server/batches/batching.js";
@@ -261,6 +261,32 @@ test("the page says from the start what batching gains, and how it knows; bursts
   for (const legend of await page.locator(".legend").allInnerTexts()) assert.doesNotMatch(legend, /–/);
   // As many figures as fill their rows, all of the last minute.
   assert.deepEqual(await page.locator(".tile dt").allInnerTexts(), ["Answered", "Latency p99", "Items in a run", "Not answered"]); // prettier-ignore
+  assert.deepEqual(await violations(page), []);
+});
+
+test("a proxy's page has a row for each limit of its upstream", { skip }, async (t) => {
+  const { llmServer }: any = await import(new URL("../../../../test/fakes/llm-server.mjs", import.meta.url).href);
+  const api = await llmServer();
+  atEnd(t, () => api.close());
+  const proxy = await createProxy({ upstream: api.baseURL, settings: { port: 0, logLevel: "silent", tenantBy: "header", upstreamTokensPerMinute: 60 } }); // prettier-ignore
+  atEnd(t, () => proxy.close({ graceMs: 0 }));
+  const url = await proxy.listen();
+  const ask = async (tenant: string): Promise<unknown> =>
+    (
+      await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-tenant": tenant },
+        body: JSON.stringify({ model: "gpt <b>", max_tokens: 1500, messages: [{ role: "user", content: "one two" }] }),
+      })
+    ).text();
+  // The first of them waits for seven seconds.
+  void Promise.allSettled([ask("ben"), ask("ben"), ask("carl")]);
+  const page = await opened(t, url);
+  const row = page.locator("#rate-limits-rows tr", { hasText: "ben 2, carl 1" });
+  await row.waitFor();
+  const cells = await row.locator("th, td").allTextContents();
+  assert.deepEqual([cells[0], cells[1], ...cells.slice(3)], ["gpt <b>: tokens", "60", "0", "3", "0", "ben 2, carl 1", "0"]); // prettier-ignore
+  await page.screenshot({ path: `${artefacts}limits.png`, fullPage: true });
   assert.deepEqual(await violations(page), []);
 });
 
