@@ -110,14 +110,15 @@ async function send(
     const text = await textUpTo(reply.body, longestRefusalBytes);
     throw new UpstreamError(text === undefined ? longRefusal(facts) : { ...facts, text });
   }
-  const reader = new UsageReader(/^text\/event-stream/i.test(String(told["content-type"])), asked.addsUsage);
+  const isStream = /^text\/event-stream/i.test(String(told["content-type"]));
+  const reader = new UsageReader(isStream, asked.addsUsage);
   const ended = new Promise<boolean>((resolve) => {
     pipeline(reply.body, reader, (error) => {
       onUsage(error === undefined || error === null ? reader.usage : reader.soFar);
       resolve(!error);
     });
   });
-  until(ended);
+  until(ended, !isStream);
   return { status, headers: told, body: reader, ended };
 }
 

@@ -29,8 +29,11 @@ export interface PacedContext {
   onHeaders(headers: HeadersLike): void;
   /** Takes the provider's count. Not needed where the result, or a chunk of its stream, has `usage`. */
   onUsage(usage: TokenUsage): void;
-  /** The call counts as running until then, for a result that goes on and is not a stream. Resolve it with false if it was left. */
-  until(ended: PromiseLike<boolean | void>): void;
+  /**
+   * The call counts as running until then, for a result that goes on and is not a stream. Resolve it with false if it was left.
+   * `isCounted`: the headers came with a whole answer, which the provider has counted.
+   */
+  until(ended: PromiseLike<boolean | void>, isCounted?: boolean): void;
 }
 
 /** Options of `pacedCalls`. */
@@ -270,13 +273,14 @@ class Pacer<In, Out> implements Waiting {
     const signal = call.signal === undefined ? context.signal : AbortSignal.any([call.signal, context.signal]);
     let headers: HeadersLike | undefined;
     let ended: PromiseLike<boolean | void> | undefined;
+    let isCounted = false;
     let result: Out;
     try {
       result = await this.#run(call.request, {
         signal,
         onHeaders: (told) => void (headers = told),
         onUsage: (usage) => seen.usage(usage),
-        until: (promise) => void (ended = promise),
+        until: (promise, counted = false) => void ([ended, isCounted] = [promise, counted]),
       });
     } catch (error) {
       throw this.#failed(error, call, request, context, headers);
@@ -289,7 +293,7 @@ class Pacer<In, Out> implements Waiting {
       this.#limit.accepted(request, this.#clock.now(), this.#settle(call, seen, context), told);
       return [result];
     }
-    this.#limit.accepted(request, this.#clock.now(), undefined, told, true);
+    if (!isCounted) this.#limit.accepted(request, this.#clock.now(), undefined, told, true);
     context.answer(0, watched ?? result);
     const isWhole = await Promise.resolve(ended).then(
       (whole) => whole !== false,
@@ -297,7 +301,9 @@ class Pacer<In, Out> implements Waiting {
     );
     seen.ended(isWhole);
     const tokens = this.#settle(call, seen, context);
-    this.#limit.counted(request, tokens ?? size.tokens);
+    // What is left according to the reply already lacks what it gave back.
+    if (isCounted) this.#limit.accepted(request, this.#clock.now(), tokens, told);
+    else this.#limit.counted(request, tokens ?? size.tokens);
     return [watched ?? result];
   }
 
