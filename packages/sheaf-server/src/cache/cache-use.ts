@@ -10,6 +10,10 @@ export class CacheUse {
     this.#hits += hits;
   }
 
+  get counts(): readonly [items: number, hits: number] {
+    return [this.#items, this.#hits];
+  }
+
   /** The value of `X-Sheaf-Cache`; undefined where nothing was asked for. */
   get header(): "hit" | "partial" | "miss" | undefined {
     if (this.#items === 0) return undefined;

@@ -8,6 +8,7 @@ import type { RunningServer } from "../server/server.ts";
 import { isModelsFolder } from "../server/models/repository/folder.ts";
 import { fileSource, isLearntFromWorkers, nameOf } from "../server/models/file-source.ts";
 import { roleOf } from "../settings/role.ts";
+import { processesOf } from "./processes/count.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./shared/command.ts";
@@ -30,7 +31,10 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   // Before a port opens, so that nobody waits for a misspelt model.
   for (const entry of served.entries) if (!isLearntFromWorkers(entry, settings)) await checkModelWord(entry.model);
   await refuseSharedNames(served.entries, served.folder);
-  return serveModels(served, settings);
+  const httpProcesses = processesOf(settings);
+  if (httpProcesses === 1) return serveModels(served, { ...settings, httpProcesses });
+  const { superviseProcesses } = await import("./processes/supervisor.ts");
+  return superviseProcesses(served, { ...settings, httpProcesses });
 });
 
 export function serveCommand(streams: CommandStreams): Command {
@@ -47,7 +51,7 @@ export function serveCommand(streams: CommandStreams): Command {
   );
 }
 
-interface ServedEntries {
+export interface ServedEntries {
   readonly entries: readonly ModelEntry[];
   /** A folder of models, with settings of its own for all of them. */
   readonly folder: ModelEntry | undefined;
@@ -72,7 +76,25 @@ function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEn
   return { entries: all.filter((entry) => entry !== folder), folder };
 }
 
-async function serveModels({ entries, folder }: ServedEntries, settings: Settings): Promise<number> {
+/** How the hub of several processes differs from a server of one. */
+export interface HubPart {
+  /** Its socket for the calls of fronts. */
+  readonly hubPath: string;
+  /** Its socket for requests that they pass on. */
+  readonly httpPath: string;
+  /** Where it gets its signals from. */
+  readonly signals: NodeJS.EventEmitter;
+  /** What is left of the time for a shutdown. */
+  readonly graceMs: () => number;
+  /** Called when its models are ready, and all fronts take requests for them. */
+  readonly onReady: () => void;
+}
+
+export async function serveModels(
+  { entries, folder }: ServedEntries,
+  settings: Settings,
+  part?: HubPart,
+): Promise<number> {
   // Imported late, so that `serve --help` needs no HTTP server in memory.
   const { openApp } = await import("../http/app.ts");
   const { Callers } = await import("../tenants/callers.ts");
@@ -82,8 +104,8 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   const holdMs = roleOf(settings) === "gateway" ? settings.natsHoldMs : 0;
   const names = entries.map(nameOf);
   const callers = new Callers(settings, app.log);
-  const early = await listenDuringStartup(app, { settings, callers, models: names, holdMs });
-  app.log.info({ models: names }, `listening on ${early.url}`);
+  const early = await listenDuringStartup(app, { settings, callers, models: names, holdMs, path: part?.httpPath });
+  if (part === undefined) app.log.info({ models: names }, `listening on ${early.url}`);
   let server: RunningServer;
   try {
     const { serverOn } = await import("../server/server.ts");
@@ -91,20 +113,29 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
     const { modelOutput } = await import("../observe/log.ts");
     // All at once: each loads by itself.
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
-    server = await serverOn(app, { models, settings, callers, modelsFolder: folder });
+    server = await serverOn(app, { models, settings, callers, modelsFolder: folder, hubPath: part?.hubPath });
     await app.ready();
     // If it fails, the first requests only cost more.
-    warmUpHttp(settings, app.server).catch(() => undefined);
+    if (part === undefined) warmUpHttp(settings, app.server).catch(() => undefined);
   } catch (error) {
     early.close();
     throw error;
   }
-  return serveUntilSignal({
-    ...server,
-    listen: async () => {
-      await within(server.ready(), holdMs);
-      early.open();
+  return serveUntilSignal(
+    {
+      ...server,
+      listen: async () => {
+        await within(server.ready(), holdMs);
+        early.open();
+      },
+      ready: async () => {
+        await server.ready();
+        await server.hub?.followed(settings.httpProcesses as number);
+        part?.onReady();
+      },
+      close: (options) => server.close(options ?? { graceMs: part?.graceMs() }),
+      abandon: () => server.models.abandon(),
     },
-    abandon: () => server.models.abandon(),
-  });
+    part?.signals,
+  );
 }

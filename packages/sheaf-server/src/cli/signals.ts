@@ -10,7 +10,7 @@ export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> 
 }
 
 /** Closing the terminal (SIGHUP) or quitting it (SIGQUIT) cuts off no request. */
-const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
+export const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
 
 /** How long a worker's batch may still run once the process has to end. */
 const lastRunMs = 2000;
@@ -19,7 +19,7 @@ const lastRunMs = 2000;
  * Listens, and drains on SIGTERM, SIGINT, SIGHUP or SIGQUIT; a second signal exits at once with 1.
  * @throws {Error} the reason why a model failed to load, once the server is closed.
  */
-export async function serveUntilSignal(server: Stoppable): Promise<number> {
+export async function serveUntilSignal(server: Stoppable, signals: NodeJS.EventEmitter = process): Promise<number> {
   const { app } = server;
   let signalled = 0;
   const ended = new Promise<number>((resolve) => {
@@ -34,7 +34,7 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
         },
       );
     };
-    for (const signal of endSignals) process.on(signal, stop);
+    for (const signal of endSignals) signals.on(signal, stop);
   });
   await server.listen();
   const failed = server.ready().then(

@@ -105,6 +105,12 @@ export interface BackgroundBatch {
   readonly paused?: string | undefined;
 }
 
+/** A process that reads requests, and how much of a core it uses. */
+export interface FrontRow {
+  readonly name: string;
+  readonly coreShare: number;
+}
+
 /** The page's figures of the whole server, once a second. */
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
@@ -126,4 +132,9 @@ export interface DashboardState {
    * @default none
    */
   readonly batches?: readonly BackgroundBatch[] | undefined;
+  /**
+   * Processes that read requests for this one.
+   * @default none: one process does everything
+   */
+  readonly fronts?: readonly FrontRow[] | undefined;
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { prometheusMetrics, type PrometheusMetrics } from "sheaf/metrics";
 import { exposition, expositionContentType, type MeasuredBatcher, type MetricFamily } from "sheaf/internal/metrics";
+import { ofProcesses, sumOf, type ProcessFigures } from "../observe/process-figures.ts";
 import { ProcessMetrics } from "../observe/process-metrics.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import type { RouteSchema } from "./schema/route-schema.ts";
@@ -17,6 +18,12 @@ const metricsSchema: RouteSchema = {
   },
 };
 
+/** The counts of requests, and the processes, beside this one's. */
+interface OtherProcesses {
+  readonly requests: readonly MetricFamily[];
+  readonly processes: readonly ProcessFigures[];
+}
+
 /**
  * `GET /metrics` in Prometheus' text format: metrics of the batchers (which may come and go), `more`, the `requests` and the process.
  */
@@ -25,6 +32,7 @@ export function metricsRoute(
   measured: { watch(watcher: (batcher: MeasuredBatcher) => () => void): void },
   more: () => MetricFamily[],
   requests: RequestMetrics = new RequestMetrics(),
+  others?: () => Promise<OtherProcesses>,
 ): void {
   const batchers = new Set<PrometheusMetrics>();
   measured.watch((one) => {
@@ -42,11 +50,16 @@ export function metricsRoute(
     processMetrics.close();
     done();
   });
-  app.get(metricsPath, { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
-    reply
-      .type(expositionContentType)
-      .send(exposition([...together(batchers), ...more(), ...requests.families(), ...processMetrics.families()])),
-  );
+  app.get(metricsPath, { schema: metricsSchema, logLevel: "warn" }, async (_request, reply) => {
+    const { requests: counts, processes } = (await others?.()) ?? { requests: undefined, processes: [] };
+    const families = [
+      ...together(batchers),
+      ...more(),
+      ...(counts === undefined ? requests.families() : sumOf([counts, requests.families()])),
+      ...ofProcesses([{ name: "hub", families: processMetrics.families() }, ...processes]),
+    ];
+    return reply.type(expositionContentType).send(exposition(families));
+  });
 }
 
 /** Merges the batchers' families; all batchers have the same ones in the same order. */

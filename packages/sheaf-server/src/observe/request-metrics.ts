@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/internal/metrics";
 import { counter } from "./family.ts";
 
@@ -7,10 +7,11 @@ export class RequestMetrics {
   readonly #durations = new Map<string, Buckets>();
   readonly #counts = new Map<string, { readonly route: string; readonly status: string; value: number }>();
 
-  count(app: FastifyInstance): void {
+  /** @param isCounted whether a request counts here */
+  count(app: FastifyInstance, isCounted: (request: FastifyRequest) => boolean = () => true): void {
     app.addHook("onResponse", (request, reply, done) => {
       // A stream ends when its viewer goes: its length says nothing about requests.
-      if (reply.getHeader("content-type") !== "text/event-stream")
+      if (isCounted(request) && reply.getHeader("content-type") !== "text/event-stream")
         this.record(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
       done();
     });

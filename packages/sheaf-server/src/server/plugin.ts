@@ -11,6 +11,8 @@ import { answerProblems } from "../http/app.ts";
 import { checkCallers, isOperator } from "../http/check-callers.ts";
 import { readInTurns } from "../http/thread-turns.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
+import type { Hub } from "./fronts/hub.ts";
+import { ConfigError } from "../settings/config.ts";
 import { backgroundWork } from "./batches/index.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
@@ -75,22 +77,34 @@ export function openModels(
  * hooks, body parser and error replies do not affect the rest of the app. Closing the app drains the models.
  */
 export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOptions): Promise<void> {
+  refuseProcesses(options.settings);
   const callers = new Callers({ ...defaultSettings, ...options.settings }, app.log);
   app.addHook("onClose", async () => callers.close());
   await serveHttp(app, options, { requests: new RequestMetrics(), callers });
+}
+
+/** @throws {ConfigError} An app and its routes stay in the process that made them. */
+export function refuseProcesses({ httpProcesses = 1 }: Partial<Settings> = {}): void {
+  if (httpProcesses !== 1)
+    throw new ConfigError("HTTP_PROCESSES is only for sheaf serve: an app of your own runs in its one process.");
 }
 
 /** The part of a server that its protocols share. */
 export interface SharedParts {
   readonly requests: RequestMetrics;
   readonly callers: Callers;
+  /**
+   * The other end of the processes that read requests.
+   * @default none: this process does
+   */
+  readonly hub?: Hub | undefined;
 }
 
 /** Like `sheafPlugin`, with parts that gRPC shares, and possibly with models that are open already. */
 export async function serveHttp(
   app: FastifyInstance,
   options: Pick<SheafPluginOptions, "settings"> & { readonly models: readonly ModelDefinition[] | Models },
-  { requests, callers }: SharedParts,
+  { requests, callers, hub }: SharedParts,
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
   if (!(options.models instanceof Models)) checkServed(options.models, options.settings);
@@ -119,16 +133,7 @@ export async function serveHttp(
   healthRoutes(app, (request) => healthOf(models, isOperator(callers, request)));
   wellKnownRoutes(app, models);
   // A fleet worker takes its items from the queue: a request sent to it directly would jump that queue.
-  if (roleOf(settings) !== "worker") {
-    inferRoutes(app, models);
-    openaiRoutes(app, models);
-    rerankRoutes(app, models);
-    teiRoutes(app, models);
-    cohereRoutes(app, models);
-    ollamaRoutes(app, models);
-    await weaviateRoutes(app, models);
-    await kserveRoutes(app, models);
-  }
+  if (roleOf(settings) !== "worker") await modelRoutes(app, models);
   // Loading a model means running its code: never without a key.
   if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository);
   const more = () => [
@@ -138,11 +143,23 @@ export async function serveHttp(
     ...tenantFamilies(callers),
     ...work.families(),
   ];
-  metricsRoute(app, models, more, requests);
-  await dashboardRoutes(app, models, callers, work);
+  metricsRoute(app, models, more, requests, hub && (() => hub.figures()));
+  await dashboardRoutes(app, models, callers, { batches: () => work.figures(), fronts: () => hub?.coreShares });
 }
 
-const guardedPaths = {
+/** The routes of all protocols, of requests that run items and of those about models. */
+export async function modelRoutes(app: FastifyInstance, models: Models): Promise<void> {
+  inferRoutes(app, models);
+  openaiRoutes(app, models);
+  rerankRoutes(app, models);
+  teiRoutes(app, models);
+  cohereRoutes(app, models);
+  ollamaRoutes(app, models);
+  await weaviateRoutes(app, models);
+  await kserveRoutes(app, models);
+}
+
+export const guardedPaths = {
   open: new Set([...healthPaths, ...publicPagePaths]),
   operators: new Set([metricsPath, pageEventsPath, ...repositoryPaths]),
 };

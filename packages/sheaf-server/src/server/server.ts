@@ -11,8 +11,9 @@ import { checkServed, type Models } from "./models/models.ts";
 import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openResults } from "./models/open-cache.ts";
+import { Hub } from "./fronts/hub.ts";
 import { openRecord } from "./models/open-record.ts";
-import { openModels, serveHttp } from "./plugin.ts";
+import { openModels, refuseProcesses, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import { takeTurns } from "../http/lifecycle/connection-turns.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
@@ -42,6 +43,11 @@ interface SourceOptions extends Omit<ServerOptions, "models"> {
   readonly modelsFolder?: Pick<ModelEntry, "model" | "settings"> | undefined;
   /** Default: those of the settings. */
   readonly callers?: Callers | undefined;
+  /**
+   * The socket where fronts connect.
+   * @default none: this process reads requests
+   */
+  readonly hubPath?: string | undefined;
 }
 
 export interface SheafServer {
@@ -70,12 +76,14 @@ export interface SheafServer {
 export interface RunningServer extends SheafServer {
   readonly models: Models;
   readonly settings: Settings;
+  readonly hub: Hub | undefined;
 }
 
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   checkNames(options, { models: true, settings: true });
   checkServed(options.models, options.settings);
+  refuseProcesses(options.settings);
   return serverOn(openApp({ ...defaultSettings, ...options.settings }), options);
 }
 
@@ -108,7 +116,8 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   await documentRoutes(app, models, settings);
   const callers = options.callers ?? new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());
-  const parts = { requests: new RequestMetrics(), callers };
+  const hub = options.hubPath === undefined ? undefined : new Hub(models, callers, options.hubPath);
+  const parts = { requests: new RequestMetrics(), callers, hub };
   await app.register((routes) => serveHttp(routes, { models, settings }, parts));
   const grpc = serveGrpc?.(app, { models, settings, ...parts });
 
@@ -116,6 +125,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
     app,
     models,
     settings,
+    hub,
     get grpcAddress() {
       return grpc?.address;
     },
@@ -123,6 +133,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
     ready: () => models.ready(),
     close: withOptions(closeChecks, async ({ graceMs = settings.shutdownGraceMs }: Closing) => {
       try {
+        hub?.close();
         const isComplete = await models.close(graceMs);
         await closeApp(app, replies, graceMs);
         return isComplete;

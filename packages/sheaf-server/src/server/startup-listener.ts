@@ -29,6 +29,11 @@ export interface StartupOptions {
   readonly models: readonly string[];
   /** How long a process that loads no model holds requests during its start before it refuses them. */
   readonly holdMs: number;
+  /**
+   * The hub's socket, for requests that fronts pass on.
+   * @default HOST and PORT
+   */
+  readonly path?: string | undefined;
 }
 
 /**
@@ -37,10 +42,10 @@ export interface StartupOptions {
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
-  { settings, callers, models, holdMs }: StartupOptions,
+  { settings, callers, models, holdMs, path }: StartupOptions,
 ): Promise<StartupListener> {
   const { server } = app;
-  warnOfSettings(app, settings);
+  if (path === undefined) warnOfSettings(app, settings);
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
   const held = new Set<() => void>();
@@ -59,8 +64,9 @@ export async function listenDuringStartup(
     held.add(release);
   };
   server.on("request", early);
-  server.listen({ host: settings.host, port: settings.port, backlog });
-  const url = await urlOnce(once(server, "listening"), server, settings);
+  server.listen(path === undefined ? { host: settings.host, port: settings.port, backlog } : { path, backlog });
+  const listening = once(server, "listening");
+  const url = path === undefined ? await urlOnce(listening, server, settings) : (await listening, path);
   return {
     url,
     open() {

@@ -52,7 +52,8 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   });
   try {
     await models.ready();
-    await app.listen({ host: "127.0.0.1", port: 0 });
+    // A front shares no other port.
+    await app.listen({ host: "127.0.0.1", port: 0, exclusive: true });
     const { port } = app.server.address() as AddressInfo;
     const another = (): boolean => left-- > 0;
     await Promise.all(Array.from({ length: callers }, () => ask(port, another)));

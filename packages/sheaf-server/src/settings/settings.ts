@@ -44,6 +44,7 @@ export interface Setting extends Required<Omit<Row<SettingValue>, "range">> {
 }
 
 const longestMs = 86_400_000;
+const mostProcesses = 64;
 
 const rows = {
   ...inGroup("Batching", {
@@ -187,6 +188,14 @@ const rows = {
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),
     port: integer(8000, 0, 65_535, "Port to listen on; 0 picks a free one."),
+    httpProcesses: row<number | "auto">({
+      default: 1,
+      valueName: "n",
+      range: `auto, or 1 to ${mostProcesses}`,
+      expects: `auto, or an integer from 1 to ${mostProcesses}`,
+      description: "Processes that read requests and write replies, beside the one that runs the models.",
+      parse: (raw) => (raw === "auto" ? raw : integer(1, 1, mostProcesses, "").parse(raw)),
+    }),
     grpcPort: integer(undefined, 0, 65_535, "Port for gRPC; 0 picks a free one. Default: no gRPC."),
     logLevel: {
       ...choice(

@@ -3,7 +3,7 @@ import { invalid, messageOf, Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ApiKeys, type SentKey } from "./api-keys.ts";
 import { Caller, keyIsGone } from "./caller.ts";
-import { readKeysFile } from "./keys-file.ts";
+import { readKeysFile, type KeyTerms } from "./keys-file.ts";
 import type { TenantBounds } from "./meter.ts";
 import { Tenants, type TenantsFigures } from "./tenants.ts";
 
@@ -36,15 +36,24 @@ export class Callers {
   readonly #tenants: Tenants = new Tenants();
   readonly #settings: CallerSettings;
   readonly #keys: ApiKeys | undefined;
+  readonly #areBounded: boolean;
   readonly #bounds: TenantBounds;
   readonly #hasTenants: boolean;
   readonly #listeners = new Set<() => void>();
   #close: (() => void) | undefined;
 
-  /** @throws {ConfigError} if the file of keys is wrong. If it becomes wrong later, the old keys stay. */
-  constructor(settings: CallerSettings, log: CallersLog) {
+  /**
+   * With `areBounded: false` another process holds callers to their bounds.
+   * @throws {ConfigError} if the file of keys is wrong. If it becomes wrong later, the old keys stay.
+   */
+  constructor(
+    settings: CallerSettings,
+    log: CallersLog,
+    { areBounded = true }: { readonly areBounded?: boolean } = {},
+  ) {
     this.#settings = settings;
-    this.#bounds = boundsOf(settings);
+    this.#areBounded = areBounded;
+    this.#bounds = areBounded ? boundsOf(settings) : {};
     this.#hasTenants = hasTenants(settings);
     this.#keys = needsKey(settings) ? new ApiKeys(settings.apiKey) : undefined;
     if (settings.apiKeysFile !== undefined) this.#followFile(settings.apiKeysFile, this.#keys!, log);
@@ -110,10 +119,12 @@ export class Callers {
   }
 
   #followFile(path: string, keys: ApiKeys, log: CallersLog): void {
-    keys.replace(readKeysFile(path));
+    const read = (): readonly KeyTerms[] =>
+      readKeysFile(path).map((terms) => (this.#areBounded ? terms : { ...terms, bounds: {} }));
+    keys.replace(read());
     const reread = (): void => {
       try {
-        const terms = readKeysFile(path);
+        const terms = read();
         keys.replace(terms);
         for (const listener of this.#listeners) listener();
         log.info({ keys: terms.length }, "API keys reloaded");

@@ -45,7 +45,7 @@ export function callable<In, Out>(
  * counts as refused. A batcher that cannot tell refuses none.
  * @throws {BatcherError} `QUEUE_FULL`
  */
-export const checkRoom = (batcher: Batcher<never, unknown>, options: CallOptions | undefined): void =>
+export const checkRoom = (batcher: Pick<Batcher<never, unknown>, "name">, options: CallOptions | undefined): void =>
   (batcher as unknown as { readonly [askRoom]?: AskRoom })[askRoom]?.(options);
 
 /** Undefined for a batcher that runs its batches elsewhere. */

@@ -49,7 +49,7 @@ export class Models {
   readonly #learn: LearnModel | undefined;
   readonly #byName: Map<string, Deployment> = new Map();
   /** Models that the command line or the config file names, in that order, without those of a folder. */
-  readonly #named: readonly string[];
+  readonly named: readonly string[];
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
   /** Models that have been loading since the start and have never been ready: `/readyz` waits for them too. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
@@ -63,12 +63,13 @@ export class Models {
     settings: Settings,
     open: OpenModel,
     learn?: LearnModel,
+    named: readonly string[] = models.map(({ name }) => name),
   ) {
     this.settings = settings;
     this.#open = open;
     this.#learn = learn;
-    this.#named = models.map(({ name }) => name);
-    for (const name of this.#named) this.add(name);
+    this.named = named;
+    for (const name of this.named) this.add(name);
     for (const model of models) {
       const deployment = this.find(model.name, "model");
       this.await(deployment, "load" in model ? deployment.load(model) : deployment.begin(model));
@@ -218,7 +219,7 @@ export class Models {
 
   /** The loaded models that may answer a request without a name. */
   get unnamed(): readonly ServedModel[] {
-    const [first] = this.#named;
+    const [first] = this.named;
     return first === undefined ? this.all : this.all.filter(({ name }) => name === first);
   }
 
@@ -228,13 +229,13 @@ export class Models {
    */
   #unnamed(param: string, can: Can): Deployment {
     // On the path of every request without a name, so no lists are built: usually the first model is the answer.
-    for (const name of this.#named) {
+    for (const name of this.named) {
       const deployment = this.#byName.get(name);
       if (deployment === undefined) continue;
       if (deployment.current === undefined) throw notServed(deployment);
       if (can(deployment.current.definition)) return deployment;
     }
-    const named = this.#named.flatMap((name) => this.#byName.get(name) ?? []);
+    const named = this.named.flatMap((name) => this.#byName.get(name) ?? []);
     const others = this.deployments.filter((deployment) => !named.includes(deployment));
     const isOpen = (deployment: Deployment): boolean =>
       deployment.current === undefined && deployment.state === "loading" && this.#starting.has(deployment);

@@ -33,6 +33,12 @@ import { TurnEnd } from "./turn-end.ts";
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
+/** The part of a batcher that a served model needs. */
+export type ModelBatcher = Pick<
+  Batcher<unknown, unknown>,
+  "name" | "detailed" | "settleDetailed" | "pending" | "capacity" | "close" | "ready" | "stats" | "subscribe"
+>;
+
 interface ServedParts {
   /**
    * Where its calls are recorded.
@@ -42,10 +48,10 @@ interface ServedParts {
   /** @default none */
   readonly cache?: ModelCache | undefined;
   /**
-   * The fleet's batcher, whose workers run the batches.
+   * The batcher of a fleet, whose workers run the batches, or of another process of this server.
    * @default a batcher of its own, over the definition's executor
    */
-  readonly batcher?: Batcher<unknown, unknown> | undefined;
+  readonly batcher?: ModelBatcher | undefined;
   /**
    * Whether `batcher` takes items with their tenants.
    * @default false
@@ -68,7 +74,7 @@ export class ServedModel {
   readonly name: string;
   readonly definition: ModelDefinition;
   readonly settings: Settings;
-  readonly batcher: Batcher<unknown, unknown>;
+  readonly batcher: ModelBatcher;
   readonly maxBatchSize: number;
   readonly parse: InputParser;
   readonly statistics: ModelStatistics = new ModelStatistics();
@@ -79,7 +85,7 @@ export class ServedModel {
   readonly #foundInputs: FoundInputs | undefined;
   readonly #accounts: Accounts = new Accounts();
   /** For items of senders whose items break runs; opened when first needed, if such items can run without disturbing others. */
-  #apart: Batcher<unknown, unknown> | undefined;
+  #apart: ModelBatcher | undefined;
   readonly #workers: WorkerExecutor<never, unknown> | undefined;
   readonly #isTenanted: boolean;
   readonly #callOf: (options: InferOptions) => CallOptions;
@@ -303,7 +309,7 @@ export class ServedModel {
     return this.#isTenanted ? new Tenanted(item, options.caller, senderOf(options)) : item;
   }
 
-  #openBatcher(isApart: boolean): Batcher<unknown, unknown> {
+  #openBatcher(isApart: boolean): ModelBatcher {
     const { definition, settings, maxBatchSize, cache } = this;
     const found = ({ item, sender }: Tenanted, error: unknown): void => {
       this.#foundInputs!.add(item, error);
@@ -316,7 +322,7 @@ export class ServedModel {
     return batcher;
   }
 
-  #count(batcher: Batcher<unknown, unknown>): void {
+  #count(batcher: ModelBatcher): void {
     batcher.subscribe((record) => {
       this.statistics.batch(record);
       if (record.errorCode === "RUN_TIMEOUT") this.#isReady = false;
@@ -328,7 +334,7 @@ export class ServedModel {
    * function must be called with each outcome.
    */
   #wayOf(options: InferOptions): {
-    readonly batcher: Batcher<unknown, unknown>;
+    readonly batcher: ModelBatcher;
     readonly call: CallOptions;
     ended(error?: unknown): void;
   } {

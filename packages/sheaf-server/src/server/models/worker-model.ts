@@ -34,9 +34,12 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     maxResultBytes: settings.maxReplyBytes,
     // A result is written into its reply and dropped, so it needs no memory of its own.
     resultRows: "view",
-    // Encoded by the worker, which has the rows in its CPU cache, while the HTTP thread answers. In a fleet the gateways write
-    // replies.
-    encodeRows: roleOf(settings) === "alone" ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
+    // Encoded by the worker, which has the rows in its CPU cache, while the HTTP thread answers. Other processes than this one write
+    // the replies of a fleet, and those with HTTP_PROCESSES.
+    encodeRows:
+      roleOf(settings) === "alone" && settings.httpProcesses === 1
+        ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh }
+        : undefined,
   };
   const run: ModelDefinition["run"] =
     roleOf(settings) === "gateway" ? noRun : workersOf(isolated)<never, unknown>(workerUrl, options);

@@ -12,8 +12,9 @@ import { packageVersion } from "../../shared/version.ts";
 import { defaultBatchSize } from "../../settings/settings.ts";
 import { needsKey, type Callers } from "../../tenants/callers.ts";
 
-interface BackgroundFigures {
-  figures(): DashboardState["batches"];
+interface MoreFigures {
+  batches(): DashboardState["batches"];
+  fronts(): DashboardState["fronts"];
 }
 
 /** The live page at `/`, with every model's figures and a playground. An app with a route for `/` keeps its own. */
@@ -21,14 +22,14 @@ export async function dashboardRoutes(
   app: FastifyInstance,
   models: Models,
   callers: Callers,
-  work: BackgroundFigures,
+  more: MoreFigures,
 ): Promise<void> {
   if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
     version: packageVersion(),
     links: linksOf(app, models),
     batchers: () => models.deployments.map(shownOf),
-    state: () => ({ ...stateOf(models), tenants: callers.figures, batches: work.figures() }),
+    state: () => ({ ...stateOf(models), tenants: callers.figures, batches: more.batches(), fronts: more.fronts() }),
   });
 }
 

@@ -1,0 +1,129 @@
+import type { Socket } from "node:net";
+import { pack, unpack, type WireError } from "sheaf/internal/nats";
+import type { MetricFamily } from "sheaf/internal/metrics";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+
+/** A model that takes items, as the hub describes it to fronts. */
+export interface Announced {
+  readonly name: string;
+  /** Names this version of the model in calls; undefined while none takes requests. */
+  readonly id?: number | undefined;
+  /** What it takes and gives, without its functions. */
+  readonly definition?: Omit<ModelDefinition, "run"> | undefined;
+  /** Why its last load failed. */
+  readonly failure?: string | undefined;
+}
+
+/** An item, or with `l` a list of items, for the model `m`. Short names, because it is part of every call. */
+export interface CallHead {
+  readonly i: number;
+  readonly m: number;
+  readonly l?: true | undefined;
+  /** Milliseconds left. */
+  readonly d?: number | undefined;
+  readonly p?: string | undefined;
+  /** The client's connection, by a number of the front. */
+  readonly c: number;
+  /** Trace context. */
+  readonly t?: string | undefined;
+  /** The names of the caller's key and tenant. */
+  readonly k?: string | undefined;
+  readonly u?: string | undefined;
+}
+
+/** Queue wait, run time and batch size of a result. */
+export type Times = readonly [queueMs: number, runMs: number, batchSize: number];
+
+/** The result of call `i`, or its error; of a list, one of each item in `o`. */
+export interface ReplyHead {
+  readonly i: number;
+  readonly r?: Times | undefined;
+  readonly o?: readonly (Times | WireError)[] | undefined;
+  readonly e?: WireError | undefined;
+  /** Items that were looked up in the cache, and those found. */
+  readonly h?: readonly [items: number, hits: number] | undefined;
+}
+
+/** What else a front sends. */
+export interface FrontHead {
+  /** First: its number. */
+  readonly hello?: number | undefined;
+  /** The client's connection with this number has closed. */
+  readonly closed?: number | undefined;
+  /** It follows this list of models. */
+  readonly follows?: number | undefined;
+  readonly ping?: true | undefined;
+  readonly figures?: FrontFigures | undefined;
+}
+
+/** What else the hub sends. */
+export interface HubHead {
+  readonly models?: readonly Announced[] | undefined;
+  /** The number of that list, and the models that the command line names. */
+  readonly list?: number | undefined;
+  readonly named?: readonly string[] | undefined;
+  readonly pong?: true | undefined;
+  readonly ask?: true | undefined;
+}
+
+/** Counts of a front since its start. */
+export interface FrontFigures {
+  readonly requests: readonly MetricFamily[];
+  readonly process: readonly MetricFamily[];
+}
+
+const nothing = new Uint8Array();
+
+/** Messages over a socket, each `[length u32][message]`. Those of one turn of the event loop go out in one write. */
+export class Messages {
+  readonly #socket: Socket;
+  readonly #onMessage: (head: object, body: Uint8Array) => void;
+  #out: Uint8Array[] = [];
+  #outBytes = 0;
+  /** Pieces of a message that is not complete. */
+  #in: Buffer[] = [];
+  #inBytes = 0;
+  #neededBytes = 4;
+
+  constructor(socket: Socket, onMessage: (head: object, body: Uint8Array) => void) {
+    this.#socket = socket;
+    this.#onMessage = onMessage;
+    socket.on("data", (piece) => this.#read(piece));
+  }
+
+  send(head: object, body: Uint8Array = nothing): void {
+    const message = pack(head, body);
+    if (this.#out.push(message) === 1) setImmediate(() => this.#flush());
+    this.#outBytes += 4 + message.length;
+  }
+
+  #flush(): void {
+    const bytes = Buffer.allocUnsafe(this.#outBytes);
+    let at = 0;
+    for (const message of this.#out) {
+      at = bytes.writeUInt32LE(message.length, at);
+      bytes.set(message, at);
+      at += message.length;
+    }
+    this.#out = [];
+    this.#outBytes = 0;
+    if (this.#socket.writable) this.#socket.write(bytes);
+  }
+
+  #read(piece: Buffer): void {
+    this.#in.push(piece);
+    this.#inBytes += piece.length;
+    if (this.#inBytes < this.#neededBytes) return;
+    const bytes = this.#in.length === 1 ? piece : Buffer.concat(this.#in);
+    let at = 0;
+    const next = (): number => (bytes.length - at < 4 ? 4 : 4 + bytes.readUInt32LE(at));
+    for (let length = next(); bytes.length - at >= length; length = next()) {
+      const { head, body } = unpack(bytes.subarray(at + 4, at + length));
+      at += length;
+      this.#onMessage(head, body);
+    }
+    this.#in = at < bytes.length ? [bytes.subarray(at)] : [];
+    this.#inBytes = bytes.length - at;
+    this.#neededBytes = next();
+  }
+}
