@@ -15,6 +15,7 @@ export interface Tick {
   readonly tenants: DashboardState["tenants"];
   readonly batches: DashboardState["batches"];
   readonly rateLimits: DashboardState["rateLimits"];
+  readonly fronts: DashboardState["fronts"];
   /** Items that a bound of their tenant kept out of every queue, since the last tick. */
   readonly keptOut: number;
 }
@@ -157,7 +158,7 @@ export class Ticks {
   #take(): void {
     this.refresh();
     const atMs = Date.now();
-    const { status, batchers: states, tenants, batches, rateLimits } = this.#state();
+    const { status, batchers: states, tenants, batches, rateLimits, fronts } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
       const { state, reason, workers, restarts } = stateIn(states, batcher.name);
@@ -181,6 +182,7 @@ export class Ticks {
       tenants,
       batches,
       rateLimits,
+      fronts,
       keptOut,
     };
     this.#last = tick;

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import type { Server } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { answerProblems, listen, openApp } from "../http/app.ts";
+import { answerProblems, backlog, openApp, urlOnce } from "../http/app.ts";
 import { checkCallers } from "../http/check-callers.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
@@ -146,11 +147,11 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
       requests.count(routes, isOwn);
       await modelRoutes(routes, models!);
     });
-    if (early === undefined) await listen(app, settings);
-    else {
-      await app.ready();
-      early.open();
-    }
+    await app.ready();
+    if (early === undefined) {
+      const { host, port } = settings;
+      await urlOnce(once(app.server.listen({ host, port, backlog }), "listening"), app.server, settings);
+    } else early.open();
     return replies;
   })();
   const replies = await opened;

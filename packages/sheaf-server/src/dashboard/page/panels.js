@@ -198,7 +198,7 @@ export function showAdvice(advice) {
 }
 
 /** @param {BatcherTick} tick @param {Tick} all */
-export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes }) {
+export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes, fronts = [] }) {
   const items = (workers ?? []).map(({ id, state }) =>
     element("li", { "data-state": state }, element("span", { class: "dot" }), `Worker ${id}`, element("b", {}, state)),
   );
@@ -210,7 +210,8 @@ export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes }
   byId("workers").replaceChildren(...(items.length > 0 ? items : [none]));
   const restarted = restarts > 0 ? `${plural(restarts, "restart")} so far. ` : "";
   byId("process").textContent =
-    `${restarted}The process used ${number(cpuCores)} CPU cores in the last second, and ${bytes(memoryBytes)}.`;
+    `${restarted}The process used ${number(cpuCores)} CPU cores in the last second, and ${bytes(memoryBytes)}.` +
+    fronts.map(({ name, coreShare }) => ` ${name.replace("f", "F")}: ${percent(coreShare)} of a core.`).join("");
 }
 
 /** A row per limit of the service that is called. @param {Tick} tick */

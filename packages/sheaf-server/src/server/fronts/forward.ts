@@ -1,4 +1,10 @@
-import { request as httpRequest, type ClientRequest, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
+import {
+  Agent,
+  request as httpRequest,
+  type ClientRequest,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { longUploads } from "../../http/client-errors.ts";
 import { errorDocument, errorFormOf } from "../../problems/error-forms.ts";
@@ -6,6 +12,12 @@ import { unreachable } from "./hub-link.ts";
 
 /** What belongs to one connection, not to the request. */
 const ownHeaders = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"]; // prettier-ignore
+
+/**
+ * A connection for each request: a kept one could close at the moment of the next. The hub must not know, or it would close before it
+ * has read the body of a request that it refuses.
+ */
+const agent = new Agent({ keepAlive: true, maxFreeSockets: 0 });
 
 interface ForwardingOptions {
   /** The hub's socket for HTTP. */
@@ -54,8 +66,7 @@ export class Forwarding {
     if (!this.#options.isUp()) return refuse();
     const headers: OutgoingHttpHeaders = { ...raw.headers, "x-request-id": request.id };
     for (const name of ownHeaders) delete headers[name];
-    // No kept connection, which could close at the moment of a request; a new one costs little.
-    const upstream = httpRequest({ socketPath: this.#options.path, agent: false, method: request.method, path: raw.url, headers, setHost: false }); // prettier-ignore
+    const upstream = httpRequest({ socketPath: this.#options.path, agent, method: request.method, path: raw.url, headers, setHost: false }); // prettier-ignore
     this.#open.add(upstream);
     // The hub sees to it that an upload goes on.
     longUploads.add(raw.socket);
