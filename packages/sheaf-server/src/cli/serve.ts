@@ -34,7 +34,7 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   const httpProcesses = processesOf(settings);
   if (httpProcesses === 1) return serveModels(served, { ...settings, httpProcesses });
   const { superviseProcesses } = await import("./processes/supervisor.ts");
-  return superviseProcesses(served, { ...settings, httpProcesses });
+  return superviseProcesses(served, served.entries.map(nameOf), { ...settings, httpProcesses });
 });
 
 export function serveCommand(streams: CommandStreams): Command {

@@ -1,5 +1,6 @@
 import { within } from "sheaf/internal";
 import type { SheafServer } from "../server/server.ts";
+import { endSignals } from "./processes/start.ts";
 import type { RunCommand } from "./shared/command.ts";
 
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
@@ -8,9 +9,6 @@ export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> 
   /** Releases everything at once; resolves when no native code runs. */
   abandon(): Promise<unknown>;
 }
-
-/** Closing the terminal (SIGHUP) or quitting it (SIGQUIT) cuts off no request. */
-export const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
 
 /** How long a worker's batch may still run once the process has to end. */
 const lastRunMs = 2000;

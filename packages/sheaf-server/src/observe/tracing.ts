@@ -124,8 +124,8 @@ const textOf = (tag: unknown): string | undefined => (typeof tag === "string" ? 
 /** Runs an item of a queue; where tracing is on and it came with a trace context, under a span `NAME item` below that. */
 export type ContinueTrace = <T>(traceparent: unknown, run: () => Promise<T>) => Promise<T>;
 
-/** For the worker of the model `name`. */
-export function continuedTraces(name: string): ContinueTrace {
+/** For items of the model `name` that come from other processes, over this messaging system. */
+export function continuedTraces(name: string, system: string): ContinueTrace {
   const api = registeredApi();
   if (api === undefined) return (_traceparent, run) => run();
   const { trace, context, propagation } = api;
@@ -133,7 +133,7 @@ export function continuedTraces(name: string): ContinueTrace {
   return async (traceparent, run) => {
     if (traceparent === undefined) return run();
     const parent = propagation.extract(context.active(), { traceparent });
-    const attributes = { "messaging.system": "nats", "sheaf.batcher": name };
+    const attributes = { "messaging.system": system, "sheaf.batcher": name };
     const span = tracer.startSpan(`${name} item`, { kind: consumerKind, attributes }, parent);
     try {
       return await context.with(trace.setSpan(parent, span), run);

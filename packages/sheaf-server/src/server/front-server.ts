@@ -90,6 +90,7 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
       const batcher = link.batcherOf({ name: definition.name, id }, batchSizeOf(definition, own));
       const model = new ServedModel(definition, own, {
         batcher,
+        takesAnyList: true,
         callOf: (asked) => ({ tag: { ...asked, tag: traceOf(asked.tag) } }),
       });
       model.join(link);
@@ -122,7 +123,6 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
   opened = (async () => {
     await Promise.all([warm, ready]);
     const replies = new InFlightReplies(app);
-    replies.cutAfter(settings.replyTimeoutMs, app);
     takeTurns(app);
     await crossOrigin(app, settings.corsOrigins);
     const forward = (request: FastifyRequest, reply: FastifyReply): void => forwarding.forward(app, request, reply);

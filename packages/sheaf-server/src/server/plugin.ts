@@ -1,4 +1,5 @@
 import type { FastifyInstance, RouteOptions } from "fastify";
+import { within } from "sheaf/internal";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
 import { OverloadLog } from "./observe/overload-log.ts";
@@ -136,6 +137,9 @@ export async function serveHttp(
   if (roleOf(settings) !== "worker") await modelRoutes(app, models);
   // Loading a model means running its code: never without a key.
   if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository);
+  // A model is loaded or unloaded once no front sends items to another.
+  if (hub !== undefined)
+    app.addHook("onSend", async ({ method }) => void (method === "POST" && (await within(hub.followed(), followMs))));
   const more = () => [
     ...workerFamilies(models),
     ...cacheFamilies(models.all),
@@ -158,6 +162,9 @@ export async function modelRoutes(app: FastifyInstance, models: Models): Promise
   await weaviateRoutes(app, models);
   await kserveRoutes(app, models);
 }
+
+/** A front that hangs must not keep the answer of a load. */
+const followMs = 2000;
 
 export const guardedPaths = {
   open: new Set([...healthPaths, ...publicPagePaths]),

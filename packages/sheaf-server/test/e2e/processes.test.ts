@@ -341,3 +341,34 @@ test("HTTP_PROCESSES is refused by name in a fleet and for an app of one's own",
     /HTTP_PROCESSES is only for sheaf serve/,
   );
 });
+
+test("a list that is longer than the queue waits for room, and a model is replaced without a lost request", async (t) => {
+  const models = mkdtempSync(join(folder, "models-"));
+  const version = (text: string): void =>
+    writeFileSync(
+      join(models, "words.mjs"),
+      `export const sample = "a"; export default { load: async () => undefined, run: (items) => items.map((item) => item + ${JSON.stringify(text)}) };`,
+    );
+  version("1");
+  const { ask, agents } = await serve(t, [models, "--watch", "--queue-max-size", "8"]);
+  const answers: Answer[] = [];
+  let isNew = false;
+  const callers = agents.map(async (agent) => {
+    while (!isNew || answers.length < 50) {
+      const answer = await ask("/infer/words", "a", { agent });
+      answers.push(answer);
+      isNew ||= answer.json.output === "a2";
+    }
+  });
+  version("2");
+  await Promise.all(callers);
+  assert.deepEqual([...new Set(answers.map(({ status, json }) => `${status} ${json.output}`))].sort(), [
+    "200 a1",
+    "200 a2",
+  ]);
+  const texts = Array.from({ length: 30 }, (_, index) => [String(index)]);
+  const body = { inputs: [{ name: "input", shape: [30], datatype: "BYTES", data: texts.flat() }] };
+  const long = await ask("/v2/models/words/infer", body);
+  assert.equal(long.status, 200, long.text);
+  assert.equal(long.json.outputs[0].data.length, 30);
+});

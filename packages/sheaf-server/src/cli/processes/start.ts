@@ -1,13 +1,17 @@
 import { EventEmitter, once } from "node:events";
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { endSignals } from "../signals.ts";
 import type { ServedEntries } from "../serve.ts";
 import type { Settings } from "../../settings/settings.ts";
+
+/** Closing the terminal (SIGHUP) or quitting it (SIGQUIT) cuts off no request. */
+export const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
 
 /** What a process begins with. */
 export interface Start {
   readonly served: ServedEntries;
+  /** Of the models that the command line names. */
+  readonly names: readonly string[];
   readonly settings: Settings;
   readonly hubPath: string;
   readonly httpPath: string;

@@ -8,10 +8,10 @@ import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { within } from "sheaf/internal";
 import { logDestination } from "../../observe/log-destination.ts";
+import { ConfigError } from "../../settings/config.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ServedEntries } from "../serve.ts";
-import { endSignals } from "../signals.ts";
-import type { News, Start, Stop } from "./start.ts";
+import { endSignals, type News, type Start, type Stop } from "./start.ts";
 
 const firstPauseMs = 100;
 const longestPauseMs = 10_000;
@@ -20,19 +20,23 @@ const steadyMs = 10_000;
 /** How long processes may take to end once their grace period is over. */
 const lastMs = 5000;
 
-const fileOf = (name: string): string => fileURLToPath(new URL(`./${name}-main${extension}`, import.meta.url));
+const fileOf = (name: string): string => fileURLToPath(new URL(`../${name}-main${extension}`, import.meta.url));
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 
 /**
  * Starts the hub and the fronts, starts those again that end, and ends all of them on a signal. This process owns the port and does
  * nothing else, so that the port outlives each of them. @returns the exit code.
  */
-export async function superviseProcesses(served: ServedEntries, settings: Settings): Promise<number> {
+export async function superviseProcesses(
+  served: ServedEntries,
+  names: readonly string[],
+  settings: Settings,
+): Promise<number> {
   const log = pino({ level: settings.logLevel }, logDestination());
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-"));
+  const folder = folderOfSockets();
   const pathOf = (name: string): string =>
     process.platform === "win32" ? `\\\\.\\pipe\\${folder.replaceAll(/\W/g, "-")}-${name}` : join(folder, name);
-  const start = { served, settings, hubPath: pathOf("hub"), httpPath: pathOf("http") };
+  const start = { served, names, settings, hubPath: pathOf("hub"), httpPath: pathOf("http") };
   cluster.setupPrimary({ exec: fileOf("front"), args: [], serialization: "advanced" });
 
   const kept = new Map<string, ChildProcess>();
@@ -96,6 +100,15 @@ export async function superviseProcesses(served: ServedEntries, settings: Settin
   for (const child of kept.values()) child.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
   return code;
+}
+
+function folderOfSockets(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), "sheaf-"));
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new ConfigError(`HTTP_PROCESSES needs a temporary folder that can be written (TMPDIR): ${why}`);
+  }
 }
 
 function forkHub(): ChildProcess {

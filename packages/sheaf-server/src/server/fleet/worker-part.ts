@@ -39,7 +39,7 @@ export class WorkerPart implements FleetPart {
     const model = this.#model;
     const { batcher, name } = model;
     const { capacity, subscribe } = batcher;
-    const continueTrace = continuedTraces(name);
+    const continueTrace = continuedTraces(name, "nats");
     return {
       capacity,
       subscribe,

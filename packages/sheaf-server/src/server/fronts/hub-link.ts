@@ -22,6 +22,8 @@ interface OpenCall {
   readonly options: InferOptions;
   resolve(result: DetailedResult<unknown> | Outcomes): void;
   reject(error: unknown): void;
+  /** Fails each of its items. */
+  cutOff(reason: Error): void;
 }
 
 interface LinkOptions {
@@ -97,7 +99,8 @@ export class HubLink implements FleetPart {
       close: async ({ graceMs = Infinity } = {}) => {
         if (open.size === 0) return;
         await within(new Promise<void>((resolve) => whenNone.push(resolve)), graceMs);
-        for (const call of open) this.#settle(call)?.reject(new BatcherError("CLOSED", `${name} is closed.`));
+        const reason = new BatcherError("CLOSED", `${name} is closed.`);
+        for (const call of open) this.#settle(call)?.cutOff(reason);
       },
     };
   }
@@ -110,6 +113,7 @@ export class HubLink implements FleetPart {
 
   #ask(call: number, model: number, items: unknown, isList: boolean, options: InferOptions): Promise<unknown> {
     if (!this.#isUp) return Promise.reject(unreachable());
+    if (options.signal!.aborted) return Promise.reject(options.signal!.reason as Error);
     const { timeoutMs, priority, signal, tag, caller } = options;
     const head: CallHead = {
       i: call,
@@ -124,7 +128,9 @@ export class HubLink implements FleetPart {
     };
     return new Promise((resolve, reject) => {
       this.#messages!.send(head, binaryCodec.encode(items));
-      this.#calls.set(call, { options, resolve, reject });
+      const cutOff = (reason: Error): void =>
+        isList ? resolve((items as unknown[]).map(() => ({ status: "rejected", reason }))) : reject(reason);
+      this.#calls.set(call, { options, resolve, reject, cutOff });
     });
   }
 

@@ -82,10 +82,11 @@ export class Hub {
     }, 1000).unref();
   }
 
-  /** Resolves when this many fronts follow the present list of models. */
-  async followed(fronts: number): Promise<void> {
-    const count = (): number => [...this.#fronts].filter(({ follows }) => follows === this.#list).length;
-    while (count() < fronts) await new Promise<void>((resolve) => this.#whenFollowed.push(resolve));
+  /** Resolves when all fronts follow the present list of models, and there are at least `least`. */
+  async followed(least: number = 0): Promise<void> {
+    const isDone = (): boolean =>
+      this.#fronts.size >= least && [...this.#fronts].every(({ follows }) => follows === this.#list);
+    while (!isDone()) await new Promise<void>((resolve) => this.#whenFollowed.push(resolve));
   }
 
   /** Requests of all fronts, and each process's own figures; asks the fronts for the latest. */
@@ -164,7 +165,6 @@ export class Hub {
     if (follows !== undefined) {
       front.follows = follows;
       this.#release();
-      for (const wake of this.#whenFollowed.splice(0)) wake();
     }
   }
 
@@ -225,7 +225,7 @@ export class Hub {
       if (!current.delete(published.model)) published.goneIn = Math.min(published.goneIn, this.#list);
     for (const model of current) {
       const id = ++this.#lastId;
-      const continueTrace = continuedTraces(model.name);
+      const continueTrace = continuedTraces(model.name, "socket");
       this.#published.set(id, { id, model, continueTrace, release: model.hold(), goneIn: Infinity });
     }
     for (const { messages } of this.#fronts) messages.send(this.#listOfModels());
@@ -233,6 +233,7 @@ export class Hub {
   }
 
   #release(): void {
+    for (const wake of this.#whenFollowed.splice(0)) wake();
     const followed = Math.min(Infinity, ...[...this.#fronts].map(({ follows }) => follows));
     for (const { id, goneIn, release } of this.#published.values()) {
       if (goneIn > followed || goneIn === Infinity) continue;

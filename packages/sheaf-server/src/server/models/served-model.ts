@@ -58,6 +58,11 @@ interface ServedParts {
    */
   readonly isTenanted?: boolean | undefined;
   /**
+   * Whether `batcher` takes lists of any length.
+   * @default false: of at most QUEUE_MAX_SIZE
+   */
+  readonly takesAnyList?: boolean | undefined;
+  /**
    * Converts a request's options for `batcher`.
    * @default the request's own
    */
@@ -80,6 +85,7 @@ export class ServedModel {
   readonly statistics: ModelStatistics = new ModelStatistics();
   readonly cache: ModelCache | undefined;
   readonly local: ServedModel | undefined;
+  readonly takesAnyList: boolean;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   readonly #foundInputs: FoundInputs | undefined;
@@ -107,6 +113,7 @@ export class ServedModel {
     this.cache = cache;
     this.#record = record;
     this.local = local;
+    this.takesAnyList = parts.takesAnyList === true;
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = batchSizeOf(definition, settings);
     if (batcher === undefined) {

@@ -61,6 +61,13 @@ export async function inferOne(
   }
 }
 
+/** Runs a list, even one that is longer than the queue. */
+function runList(model: ServedModel, items: readonly unknown[], options: InferOptions): Promise<Settled> {
+  const { queueMaxSize, requestTimeoutMs } = model.settings;
+  if (items.length <= queueMaxSize || model.takesAnyList) return model.inferAll(items, options);
+  return inferLongList(model, items, { ...options, timeoutMs: options.timeoutMs ?? requestTimeoutMs });
+}
+
 /** Runs several items, each with its own outcome, in order. @throws {Problem} if none is admitted. */
 export async function inferEach(
   model: ServedModel,
@@ -70,7 +77,7 @@ export async function inferEach(
   if (items.length === 0) return [];
   const startedAtMs = performance.now();
   try {
-    const run = (asked: InferOptions): Promise<Settled> => model.inferAll(items, asked);
+    const run = (asked: InferOptions): Promise<Settled> => runList(model, items, asked);
     const outcomes = await runAs(options, loadOf(model, items), run, (all) => all);
     const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     answered(model, startedAtMs, served);
@@ -101,12 +108,8 @@ export async function inferEvery(
   // A single item needs no bookkeeping of a list.
   if (items.length === 1) return [await inferOne(model, items[0], options, pathOf(0))];
   const startedAtMs = performance.now();
-  const { queueMaxSize, requestTimeoutMs } = model.settings;
   try {
-    const run = (asked: InferOptions): Promise<Settled> =>
-      items.length > queueMaxSize
-        ? inferLongList(model, items, { ...asked, timeoutMs: asked.timeoutMs ?? requestTimeoutMs })
-        : model.inferAll(items, asked);
+    const run = (asked: InferOptions): Promise<Settled> => runList(model, items, asked);
     const served = (await runAs(options, loadOf(model, items), run, (all) => all)).map(valueOf);
     refuseTruncated(served, model, options, pathOf);
     answered(model, startedAtMs, served);

@@ -1,15 +1,12 @@
-import { endSignals } from "../signals.ts";
-import { nameOf } from "../../server/models/file-source.ts";
-import { serveFront } from "../../server/front-server.ts";
-import { ordersOf } from "./start.ts";
+import { serveFront } from "../server/front-server.ts";
+import { endSignals, ordersOf } from "./processes/start.ts";
 
 const { start, signals } = await ordersOf();
 try {
-  const names = start.served.entries.map(nameOf);
   const stopped = new Promise<void>((resolve) => {
     for (const signal of endSignals) signals.on(signal, () => resolve());
   });
-  const serving = serveFront({ ...start, names });
+  const serving = serveFront(start);
   const close = await Promise.race([serving, stopped]);
   await stopped;
   process.exit(close === undefined || (await close()) ? 0 : 1);

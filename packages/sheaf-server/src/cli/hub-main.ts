@@ -1,8 +1,8 @@
 // First: it must run before anything loads ONNX Runtime or starts a worker.
-import "../../shared/without-telemetry.ts";
+import "../shared/without-telemetry.ts";
 import { rmSync } from "node:fs";
-import { serveModels } from "../serve.ts";
-import { ordersOf } from "./start.ts";
+import { serveModels } from "./serve.ts";
+import { ordersOf } from "./processes/start.ts";
 
 const { start, signals, graceMs } = await ordersOf();
 const { served, settings, hubPath, httpPath } = start;

@@ -1,0 +1,171 @@
+/**
+ * What fronts cost and gain: `npm run bench -- fronts`. CPU microseconds a request by process and thread, the mean batch and the
+ * rate, of `sheaf serve` with one process, and with one, two … fronts and a hub, for a model of one Relu of 768 floats in a closed
+ * loop of 64; then a lone request. A front is a process beside the hub, so HTTP_PROCESSES=1 has none. Linux only; about three minutes.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { readdirSync, readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
+import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
+import { OnnxGraph } from "../test/support/onnx-writer.mjs";
+import { binaryTensorRequest } from "./lib/kserve-request.mjs";
+import { machine, median, table } from "./lib/machine.mjs";
+import { stealSeconds } from "./lib/process-cpu.mjs";
+
+const main = new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url).pathname;
+const fronts = (process.argv[3] ?? "1,2").split(",").map(Number);
+const rounds = 3;
+const spanMs = 3000;
+const callers = 64;
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-fronts-"));
+const model = join(folder, "relu.onnx");
+writeFileSync(model, reluOf(768));
+const floats = Float32Array.from({ length: 768 }, (_, i) => Math.cos(i + 1));
+const binary = { ...binaryTensorRequest(floats) };
+const formats = {
+  JSON: { path: "/infer", body: Buffer.from(JSON.stringify(Array.from(floats))), headers: {} },
+  binary: { path: "/v2/models/relu/infer", ...binary },
+};
+
+console.log(machine());
+console.log("npm run bench -- fronts");
+const servers = [];
+for (const count of fronts) servers.push(await start(count));
+const measured = new Map();
+const stealBefore = stealSeconds();
+for (let round = 0; round <= rounds; round++)
+  for (const [format, shape] of Object.entries(formats))
+    for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
+      const figures = await measure(server, shape);
+      if (round > 0)
+        measured.set(`${format} ${server.count}`, [...(measured.get(`${format} ${server.count}`) ?? []), figures]);
+    }
+const columns = ["main", "front", "hub", "worker", "supervisor", "perSecond", "batch", "p50"];
+console.log(
+  `CPU µs a request by process, all fronts together (median of ${rounds}); stolen: ${(stealSeconds() - stealBefore).toFixed(1)} s`,
+);
+console.log(
+  table([
+    ["", "one process", "fronts", "hub", "its threads", "first process", "sum", "requests/s", "mean batch", "p50 ms"],
+    ...[...measured].map(([name, rows]) => {
+      const of = Object.fromEntries(columns.map((column) => [column, median(rows.map((row) => row[column]))]));
+      const cpu = [of.main, of.front, of.hub, of.worker, of.supervisor];
+      const sum = cpu.reduce((total, one) => total + one, 0);
+      return [
+        name,
+        ...[...cpu, sum].map((us) => us.toFixed(1)),
+        of.perSecond.toFixed(0),
+        of.batch.toFixed(1),
+        of.p50.toFixed(2),
+      ];
+    }),
+  ]),
+);
+const lone = servers.map(() => []);
+for (let round = 0; round < 5; round++) for (const [i, server] of servers.entries()) lone[i].push(await loneMs(server));
+for (const [i, { count }] of servers.entries())
+  console.log(`A lone request with HTTP_PROCESSES=${count}: p50 ${median(lone[i]).toFixed(2)} ms`);
+for (const { count, child } of servers)
+  if (count > 1)
+    for (const { role, pid } of processesOf(child.pid)) console.log(`${count}: ${role}, private ${privateMib(pid)} MiB, resident ${residentMib(pid)} MiB`); // prettier-ignore
+for (const { child } of servers) child.kill();
+rmSync(folder, { recursive: true });
+
+async function start(count) {
+  const env = { ...process.env, HTTP_PROCESSES: String(count), PORT: "0" };
+  const child = spawn(process.execPath, [main, "serve", model, "--queue-max-size", "10000"], { env, stdio: ["ignore", "pipe", "inherit"] }); // prettier-ignore
+  let text = "";
+  for await (const piece of child.stdout.iterator({ destroyOnReturn: false }))
+    if ((text += piece).includes('"msg":"ready"')) break;
+  child.stdout.resume();
+  await sleep(3000);
+  return { count, child, url: /listening on (http:[^"]+)/.exec(text)[1] };
+}
+
+async function measure({ child, url: origin }, { path, body, headers }) {
+  const url = new URL(path, origin);
+  const head = { "content-type": "application/json", ...headers, "content-length": String(body.length) };
+  const target = httpTarget({
+    url,
+    requests: [Buffer.concat([renderRequest({ url, method: "POST", headers: head }), body])],
+  });
+  const options = { configuration: path, target, clock: systemClock, pattern: "closed", callers, seed: 1 };
+  const before = cpuOf(child.pid);
+  const metrics = await batchesOf(origin);
+  const { requests, ok, lastErrorBody, latencyMs } = await runLoad({ ...options, durationMs: spanMs });
+  const after = cpuOf(child.pid);
+  const { items, batches } = await batchesOf(origin);
+  target.close();
+  if (ok < requests) throw new Error(`${requests - ok} of ${requests} requests failed: ${lastErrorBody}`);
+  const us = Object.fromEntries(
+    Object.entries(after).map(([role, ms]) => [role, ((ms - before[role]) * 1000) / requests]),
+  );
+  return {
+    ...us,
+    perSecond: (1000 * requests) / spanMs,
+    batch: (items - metrics.items) / (batches - metrics.batches),
+    p50: latencyMs.p50,
+  };
+}
+
+async function loneMs({ url: origin }) {
+  const times = [];
+  for (let i = 0; i < 200; i++) {
+    const startedAtMs = performance.now();
+    await (await fetch(`${origin}/infer`, { method: "POST", headers: { "content-type": "application/json" }, body: formats.JSON.body })).arrayBuffer(); // prettier-ignore
+    times.push(performance.now() - startedAtMs);
+    await sleep(2);
+  }
+  return median(times);
+}
+
+async function batchesOf(origin) {
+  const text = await (await fetch(`${origin}/metrics`)).text();
+  const sum = (name) =>
+    [...text.matchAll(new RegExp(`^${name}\\{[^}]*\\} (\\S+)`, "gm"))].reduce(
+      (total, [, value]) => total + Number(value),
+      0,
+    );
+  return { items: sum("sheaf_batch_size_sum"), batches: sum("sheaf_batch_size_count") };
+}
+
+function processesOf(pid) {
+  const rows = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(pid)], { encoding: "utf8" });
+  return [...rows.matchAll(/^ *(\d+) .*\/(hub|front)-main/gm)].map(([, own, role]) => ({ role, pid: Number(own) }));
+}
+
+/** CPU time in ms so far: of one process's main thread, or of fronts, the hub's main thread and the first process; and of the others. */
+function cpuOf(pid) {
+  const sum = { main: 0, front: 0, hub: 0, worker: 0, supervisor: 0 };
+  const children = processesOf(pid);
+  for (const { role, pid: id } of [{ role: children.length > 0 ? "supervisor" : "main", pid }, ...children])
+    for (const thread of readdirSync(`/proc/${id}/task`)) {
+      const ns = Number(readFileSync(`/proc/${id}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+      sum[role === "hub" || role === "main" ? (Number(thread) === id ? role : "worker") : role] += ns / 1e6;
+    }
+  return sum;
+}
+
+/** A model of one Relu, `[batch, length]`. */
+function reluOf(length) {
+  const graph = new OnnxGraph();
+  const axes = ["batch", length];
+  const y = graph.rename(graph.node("Relu", ["input"]), "y");
+  return graph.model({ inputs: [{ name: "input", type: "float", axes }], outputs: [{ name: y, type: "float", axes }] });
+}
+
+function privateMib(pid) {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  const kib = [...rollup.matchAll(/^Private_\w+: +(\d+)/gm)].reduce((sum, [, one]) => sum + Number(one), 0);
+  return Math.round(kib / 1024);
+}
+
+function residentMib(pid) {
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024);
+}
