@@ -3,7 +3,7 @@
  * rate, of `sheaf serve` with one process, and with one, two … fronts and a hub, for a model of one Relu of 768 floats in a closed
  * loop of 64; then a lone request. A front is a process beside the hub, so HTTP_PROCESSES=1 has none. Linux only; about three minutes.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -136,8 +136,9 @@ async function batchesOf(origin) {
 }
 
 function processesOf(pid) {
-  const rows = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(pid)], { encoding: "utf8" });
-  return [...rows.matchAll(/^ *(\d+) .*\/(hub|front)-main/gm)].map(([, own, role]) => ({ role, pid: Number(own) }));
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  const roleOf = (child) => /(hub|front)-main/.exec(readFileSync(`/proc/${child}/cmdline`, "utf8"))?.[1];
+  return children.map((child) => ({ role: roleOf(child), pid: child }));
 }
 
 /** CPU time in ms so far: of one process's main thread, or of fronts, the hub's main thread and the first process; and of the others. */

@@ -350,7 +350,7 @@ test("a list that is longer than the queue waits for room, and a model is replac
       `export const sample = "a"; export default { load: async () => undefined, run: (items) => items.map((item) => item + ${JSON.stringify(text)}) };`,
     );
   version("1");
-  const { ask, agents } = await serve(t, [models, "--watch", "--queue-max-size", "8"]);
+  const { ask, agents } = await serve(t, [models, "use-lite", "--watch", "--queue-max-size", "8"]);
   const answers: Answer[] = [];
   let isNew = false;
   const callers = agents.map(async (agent) => {
@@ -366,9 +366,8 @@ test("a list that is longer than the queue waits for room, and a model is replac
     "200 a1",
     "200 a2",
   ]);
-  const texts = Array.from({ length: 30 }, (_, index) => [String(index)]);
-  const body = { inputs: [{ name: "input", shape: [30], datatype: "BYTES", data: texts.flat() }] };
-  const long = await ask("/v2/models/words/infer", body);
+  const texts = Array.from({ length: 30 }, (_, index) => `text ${index}`);
+  const long = await ask("/v1/embeddings", { model: "use-lite", input: texts });
   assert.equal(long.status, 200, long.text);
-  assert.equal(long.json.outputs[0].data.length, 30);
+  assert.equal(long.json.data.length, 30);
 });
