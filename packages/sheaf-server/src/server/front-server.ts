@@ -123,6 +123,7 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
   opened = (async () => {
     await Promise.all([warm, ready]);
     const replies = new InFlightReplies(app);
+    replies.cutUnread(app);
     takeTurns(app);
     await crossOrigin(app, settings.corsOrigins);
     const forward = (request: FastifyRequest, reply: FastifyReply): void => forwarding.forward(app, request, reply);
