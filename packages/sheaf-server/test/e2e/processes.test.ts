@@ -314,7 +314,7 @@ test("SIGTERM answers what was accepted, at every front, before the hub ends", {
   );
   served.child.kill("SIGTERM");
   await until(
-    () => ask("/infer", "late"),
+    () => ask("/infer/unknown", "late"),
     ({ json }) => json?.error?.code === "DRAINING",
   );
   open();

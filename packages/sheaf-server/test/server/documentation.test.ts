@@ -53,7 +53,7 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a device, a cache, a fleet, workers, tenants, both lanes in use, a verdict, a cost, a rate limit, deadlines.
+  // These need what this model has not: a device, a cache, a fleet, several processes, workers, tenants, both lanes in use, a verdict, a cost, a rate limit, deadlines.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
@@ -76,6 +76,9 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_lane_latency_seconds",
     "sheaf_lane_queue_items",
     "sheaf_model_info",
+    "sheaf_process_cpu_seconds_total",
+    "sheaf_process_event_loop_delay_p99_seconds",
+    "sheaf_process_resident_memory_bytes",
     "sheaf_rate_limit_left",
     "sheaf_rate_limit_pause_seconds_total",
     "sheaf_rate_limit_per_minute",
