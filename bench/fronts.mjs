@@ -132,7 +132,7 @@ async function batchesOf(origin) {
       (total, [, value]) => total + Number(value),
       0,
     );
-  return { items: sum("sheaf_batch_size_sum"), batches: sum("sheaf_batch_size_count") };
+  return { items: sum("sheaf_batch_size_items_sum"), batches: sum("sheaf_batch_size_items_count") };
 }
 
 function processesOf(pid) {
