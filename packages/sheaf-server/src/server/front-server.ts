@@ -68,7 +68,6 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
   let isReady!: () => void;
   const ready = new Promise<void>((resolve) => (isReady = resolve));
   const ids = new Map<string, number | undefined>();
-  let opened: Promise<InFlightReplies>;
   const link: HubLink = new HubLink({
     path: hubPath,
     front: number,
@@ -120,7 +119,7 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
     }
   }
 
-  opened = (async () => {
+  const opened: Promise<InFlightReplies> = (async () => {
     await Promise.all([warm, ready]);
     const replies = new InFlightReplies(app);
     replies.cutUnread(app);

@@ -145,7 +145,10 @@ test("every front answers every route, and one /metrics counts for all of them",
   const names = [...text.matchAll(/^sheaf_process_resident_memory_bytes\{process="([^"]+)"\}/gm)].map(
     ([, name]) => name,
   );
-  assert.deepEqual(names.sort(), ["front 1", "front 2", "front 3", "front 4", "hub"]);
+  assert.deepEqual(
+    names.sort((a, b) => a!.localeCompare(b!)),
+    ["front 1", "front 2", "front 3", "front 4", "hub"],
+  );
 });
 
 test("the page's events go through a front, with a row for each front", async (t) => {
@@ -244,7 +247,10 @@ test("a front that is killed breaks its own connections, and is started again", 
     ({ text }) => text.includes("has ended; it is started again"),
   );
   open();
-  assert.deepEqual((await Promise.all(held)).sort(), [200, 200, 200, "broken"]);
+  assert.deepEqual(
+    (await Promise.all(held)).sort((a, b) => String(a).localeCompare(String(b))),
+    [200, 200, 200, "broken"],
+  );
   await until(
     () => ask("/metrics"),
     ({ text }) => /process="front 1"/.test(text),

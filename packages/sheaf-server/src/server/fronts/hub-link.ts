@@ -157,7 +157,7 @@ export class HubLink implements FleetPart {
     const messages = new Messages(socket, (head, body) => {
       this.#pingAtMs = undefined;
       if ("i" in head) this.#replied(head as ReplyHead, body);
-      else void this.#told(messages, head as HubHead);
+      else void this.#told(messages, head);
     });
     socket.on("connect", () => messages.send({ hello: this.#options.front }));
     // "close" follows.

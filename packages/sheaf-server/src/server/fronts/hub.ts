@@ -134,7 +134,7 @@ export class Hub {
       }
       front.heardAtMs = performance.now();
       if ("i" in head) void this.#run(front, head as CallHead, body);
-      else this.#told(front, head as FrontHead);
+      else this.#told(front, head);
     });
     socket.on("error", () => undefined);
     socket.on("close", () => {
