@@ -95,6 +95,11 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_speedup_ratio",
     "sheaf_tenant_in_flight_items",
     "sheaf_tenant_items_total",
+    "sheaf_upstream_limit_left",
+    "sheaf_upstream_limit_per_minute",
+    "sheaf_upstream_limit_used_total",
+    "sheaf_upstream_refusals_total",
+    "sheaf_upstream_waiting_items",
     "sheaf_worker_restarts_total",
     "sheaf_workers",
   ]);
