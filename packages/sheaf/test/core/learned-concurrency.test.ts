@@ -12,6 +12,7 @@ import { ConcurrencyLearner } from "../../dist/core/dispatch/concurrency-learner
 import { LearnedConcurrency, type BatcherState } from "../../dist/core/dispatch/learned-concurrency.js";
 import { Contention } from "../../dist/core/measure/contention.js";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
+import { numbers } from "../support/rig.js";
 import { seededRandom } from "../../dist/internal/tuning.js";
 
 /**
@@ -750,4 +751,22 @@ test("it never leaves 1 to 256, whatever the runs look like", () => {
       assert.ok(Number.isInteger(learned.limit) && learned.limit >= 1 && learned.limit <= 256, `${learned.limit}`);
     }
   }
+});
+
+test("a stall of an hour under a backlog does not hold the batches after it", async () => {
+  const clock = virtualClock();
+  let stallEndsAtMs = -Infinity;
+  const run = async (items: number[]): Promise<number[]> => {
+    await clock.sleep(Math.max(20, stallEndsAtMs - clock.now()));
+    return items;
+  };
+  const batcher = createBatcher(run, { clock, maxBatchSize: 4, maxQueueSize: Infinity });
+  const calls = numbers(100_000).map((item) => batcher(item));
+  await clock.sleep(300);
+  stallEndsAtMs = clock.now() + 3_600_000;
+  await clock.sleep(3_600_000);
+  assert.ok(batcher.pending.queued > 10_000, "nothing is left to pace");
+  await clock.sleep(60_000);
+  assert.equal(batcher.pending.queued, 0);
+  await Promise.all(calls);
 });

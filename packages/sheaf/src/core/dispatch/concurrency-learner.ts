@@ -105,6 +105,8 @@ export class ConcurrencyLearner implements Learner {
   }
 
   started(nowMs: number): void {
-    this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + this.#paceMs;
+    const paceMs = this.#paceMs;
+    // A start owes one pace at most: what a stall taught is forgotten with it.
+    this.#dueAtMs = Math.max(Math.min(this.#dueAtMs, nowMs + paceMs), nowMs) + paceMs;
   }
 }

@@ -68,8 +68,10 @@ export class Decisions<In, Out> {
 
   /** The earliest next start under a backlog, where starts are paced; otherwise `-Infinity`. */
   get pacedUntilMs(): number {
-    const { settings, queue, pace } = this.#parts;
-    const isPaced = pace !== undefined && queue.size >= batchesPaced * settings.maxBatchSize;
+    const { settings, queue, dispatcher, pace } = this.#parts;
+    // With no run in flight there is nothing to space out, and a pace learned from a stall of an hour would last.
+    if (pace === undefined || dispatcher.inFlight === 0) return -Infinity;
+    const isPaced = queue.size >= batchesPaced * settings.maxBatchSize;
     return isPaced ? pace.nextStartAtMs : -Infinity;
   }
 
