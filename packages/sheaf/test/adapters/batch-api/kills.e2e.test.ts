@@ -52,7 +52,7 @@ for (const seed of seedsTo(20))
     });
     t.after(() => api.close());
     const results = join(folder, "results.json");
-    const caller = fileURLToPath(new URL("caller.js", import.meta.url));
+    const caller = fileURLToPath(new URL("fixtures/caller.js", import.meta.url));
     const table: string[] = [];
     for (let kill = 1; kill <= 6; kill++) {
       killIn = kill === 6 ? Infinity : 1 + Math.floor(random() * 60);
