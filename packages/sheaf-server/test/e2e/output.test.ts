@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, openSync, readFileSync } from "node:fs";
+import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { simulateRecorded } from "sheaf/internal/tuning";
 
 import { temporaryFolder } from "../folder.js";
 import { post } from "../asking.js";
@@ -69,11 +70,17 @@ test("a reader that stops reading is not a failure: sheaf config | head -1", () 
   assert.equal(readFileSync(errors, "utf8"), "exit 0\n");
 });
 
-test("data is whole where progress cannot be written", { skip: noFullDisk }, () => {
-  const command = `"${process.execPath}" "${entry}" simulate --fixed 10 --per-item 1 --items 100 --json 2>/dev/full`;
+test("data is whole where progress cannot be written", { skip: noFullDisk }, async () => {
+  const lines: string[] = [];
+  const arrivals = { pattern: "poisson", ratePerS: 200 } as const;
+  const service = { cost: { fixedMs: 10, perItemMs: 1 }, concurrency: 1, arrivals, items: 3000 };
+  await simulateRecorded(service, (line) => lines.push(line));
+  const record = join(folder, "record.jsonl");
+  writeFileSync(record, lines.join("\n"));
+  const command = `"${process.execPath}" "${entry}" recommend "${record}" --slo p99=10s --json 2>/dev/full`;
   const run = spawnSync("sh", ["-c", command], { cwd: folder, env, encoding: "utf8" });
-  assert.equal(run.status, 0);
-  assert.equal((JSON.parse(run.stdout) as { points: unknown[] }).points.length, 25);
+  assert.equal(run.status, 3);
+  assert.equal((JSON.parse(run.stdout) as { calls: number }).calls, 3000);
 });
 
 test("a variable that is nearly a setting is a warning on stderr, and its value is not shown", () => {
