@@ -1,10 +1,11 @@
 import type { Command } from "commander";
-import type { Retries, Weights } from "sheaf/internal/tuning";
+import type { Retries } from "sheaf/internal/tuning";
 import { retriesOf, withClients, withHeaders } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";
 import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
 import { publishBench } from "../load/bench/output.ts";
+import { recordingOf } from "./shared/recorded.ts";
 import { textOf } from "./shared/text-file.ts";
 import {
   countUpTo,
@@ -16,6 +17,7 @@ import {
   numberFrom,
   oneOf,
   parseDurationMs,
+  refuseGiven,
   repeated,
   running,
   withOutputs,
@@ -29,12 +31,13 @@ import { configurationNames, configurations, type ConfigurationName } from "../l
 import { runLoad } from "../load/generator.ts";
 import { httpTarget } from "../load/http/http-target.ts";
 import { openPatterns, type Pattern } from "../load/pattern.ts";
-import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
+import { bodiesFromFile, bodiesFromTemplate, bodiesOfLengths, type Bodies } from "../load/payload.ts";
 import { probe, requestsFor, templateFor } from "../load/http/probe.ts";
 import { withHeader } from "../load/http/request.ts";
 import { tenantHeaders, type TenantHeaders } from "../load/http/tenant-headers.ts";
 import type { LoadResult } from "../load/result.ts";
 import { serveModel } from "../load/http/server-process.ts";
+import { replayOf, type Replay } from "../load/http/replay.ts";
 import { prepareReport } from "../load/report/prepare.ts";
 import { TenantMix, type Senders } from "../load/senders.ts";
 import { batchesBetween, readBatchSizes } from "../load/http/server-metrics.ts";
@@ -56,6 +59,9 @@ interface BenchOptions extends OutputOptions, TenantOptions {
   readonly payload?: string;
   readonly payloadFile?: string;
   readonly lengths?: string;
+  readonly trace?: string;
+  readonly speed: number;
+  readonly model?: string;
   readonly tenantHeader: string;
   readonly tenantKeys?: string;
   readonly compare?: ConfigurationName[];
@@ -87,6 +93,10 @@ export function benchCommand(streams: CommandStreams): Command {
     .option("--payload-file <path>", "request body from a file, or one body a line of a .jsonl file")
     .option("--compare <names>", `one run each: ${configurationNames.join(", ")}`, listOf(oneOf(configurationNames)))
     .option("--assert <condition>", "exit with 3 unless this holds, such as p99<50ms; repeatable", repeated, []);
+  command
+    .option("--trace <file>", "replay the calls of a record (RECORD_FILE), each at its time and length")
+    .option("--speed <n>", "with --trace: this many times as fast", numberFrom(0.01, 100), 1)
+    .option("--model <name>", "with --trace: the model, if the record has several");
   withLengths(command, "words per text, instead of N in {{words N}}");
   withTenants(command, "n requests per second")
     .option("--tenant-header <name>", "with --tenants: header that names the caller", "X-Tenant")
@@ -95,7 +105,10 @@ export function benchCommand(streams: CommandStreams): Command {
 }
 
 async function runBench(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
-  const options = command.opts<BenchOptions>();
+  const replay = await replayFor(command);
+  const given = command.opts<BenchOptions>();
+  const options: BenchOptions =
+    replay === undefined ? given : { ...given, pattern: ["trace"], warmUp: 0, duration: replay.durationMs };
   const [target] = command.processedArgs as [string];
   const url = /^https?:\/\//i.test(target) ? parsedUrl(target) : undefined;
   const assertions = usage(() => options.assert.map(parseAssertion));
@@ -106,7 +119,13 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   if (retries !== undefined && command.getOptionValueSource("timeout") === "cli")
     throw new UsageError("--patience replaces --timeout: give one or the other.");
   const lengths = options.lengths === undefined ? undefined : await lengthsOf(options.lengths);
-  const givenBodies = await bodiesOf(options, lengths);
+  const fill = (template: string): Bodies =>
+    usage(() =>
+      replay?.lengths === undefined
+        ? bodiesFromTemplate(template, options.seed, lengths)
+        : bodiesOfLengths(template, options.seed, replay.lengths),
+    );
+  const givenBodies = await bodiesOf(options, fill);
   const tenants = await tenantsOf(command, options, url !== undefined);
   await prepareReport(options);
 
@@ -115,7 +134,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   for (const [i, pattern] of options.pattern.entries()) {
     // Patterns start with different configurations, so that no configuration always runs first.
     for (const name of [...names.slice(i % names.length), ...names.slice(0, i % names.length)]) {
-      const shared = { name, pattern, headers, bodies: givenBodies, lengths, retries, tenants };
+      const shared = { name, pattern, headers, bodies: givenBodies, fill, retries, tenants, replay };
       results.push(await oneRun(options, url, target, shared, progress, streams.signal));
     }
   }
@@ -137,17 +156,19 @@ interface Run {
   readonly pattern: Pattern;
   readonly headers: Readonly<Record<string, string>>;
   /** undefined: asked of the server. */
-  readonly bodies: readonly string[] | undefined;
-  readonly lengths: Weights | undefined;
+  readonly bodies: Bodies | undefined;
+  /** Makes them from a template. */
+  readonly fill: (template: string) => Bodies;
   readonly retries: Retries | undefined;
   readonly tenants: LoadTenants | undefined;
+  readonly replay: Replay | undefined;
 }
 
 async function oneRun(
   options: BenchOptions,
   given: URL | undefined,
   model: string,
-  { name, pattern, headers, bodies, lengths, retries, tenants }: Run,
+  { name, pattern, headers, bodies, fill, retries, tenants, replay }: Run,
   progress: Progress,
   signal: AbortSignal | undefined,
 ): Promise<LoadResult> {
@@ -158,15 +179,16 @@ async function oneRun(
     const url = given ?? new URL("/infer", served!.origin);
     if (url.pathname === "/" && options.method === "POST") url.pathname = "/infer";
     const known = given === undefined ? builtinTemplate(model) : undefined;
-    const sent = bodies ?? (await askedBodies(options, url, headers, known, lengths));
+    const sent = bodies ?? (await askedBodies(options, url, headers, known, fill));
     const requests = usage(() => requestsFor(url, options.method, headers, sent));
-    const first = tenants === undefined ? requests[0]! : withHeader(requests[0]!, tenants.headers.first);
-    await probe(options.method, url, first, options.timeout);
+    const first = usage(() => requests(0));
+    const probed = tenants === undefined ? first : withHeader(first, tenants.headers.first);
+    await probe(options.method, url, probed, options.timeout);
     const before = await readBatchSizes(url.origin);
     const target = httpTarget({
       url,
       requests,
-      headerAt: tenants?.headers.at,
+      headerAt: tenants?.headers.at ?? replay?.headerAt,
       maxConnections: options.connections,
     });
     let result: LoadResult;
@@ -179,6 +201,7 @@ async function oneRun(
           pattern,
           ratePerS: options.rate + (options.flood ?? 0),
           callers: options.callers,
+          arrivalsMs: replay?.arrivalsMs,
           durationMs: options.duration,
           warmUpMs: options.warmUp,
           timeoutMs: options.timeout,
@@ -208,24 +231,37 @@ async function askedBodies(
   url: URL,
   headers: Readonly<Record<string, string>>,
   known: string | undefined,
-  lengths: Weights | undefined,
-): Promise<string[] | undefined> {
+  fill: Run["fill"],
+): Promise<Bodies | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
   const template =
     known ??
     (await templateFor(url.origin, model && decodeURIComponent(model), { headers, timeoutMs: options.timeout }));
-  return usage(() => bodiesFromTemplate(template, options.seed, lengths));
+  return fill(template);
 }
 
-async function bodiesOf(
-  { payload, payloadFile, seed }: BenchOptions,
-  lengths: Weights | undefined,
-): Promise<string[] | undefined> {
-  if (payload !== undefined) return usage(() => bodiesFromTemplate(payload, seed, lengths));
+async function bodiesOf({ payload, payloadFile }: BenchOptions, fill: Run["fill"]): Promise<Bodies | undefined> {
+  if (payload !== undefined) return fill(payload);
   if (payloadFile === undefined) return undefined;
   const text = await textOf("--payload-file", payloadFile);
   return usage(() => bodiesFromFile(payloadFile, text));
+}
+
+/** What a record says instead. */
+const replaced = ["pattern", "rate", "callers", "duration", "warmUp", "tenants", "flood"];
+
+async function replayFor(command: Command): Promise<Replay | undefined> {
+  const { trace, speed, model } = command.opts<BenchOptions>();
+  if (trace === undefined) {
+    refuseGiven(command, ["speed", "model"], "needs --trace.");
+    return undefined;
+  }
+  refuseGiven(command, replaced, "and --trace exclude each other: requests come as in the record.");
+  const replay = replayOf(await recordingOf([trace], model), speed);
+  if (replay.lengths !== undefined)
+    refuseGiven(command, ["lengths"], "is for a record without weights: this one has lengths of its own.");
+  return replay;
 }
 
 interface LoadTenants {
@@ -237,7 +273,7 @@ interface LoadTenants {
 
 async function tenantsOf(command: Command, options: BenchOptions, isUrl: boolean): Promise<LoadTenants | undefined> {
   const { tenants: count, flood = 0, rate, pattern, seed, tenantHeader, tenantKeys } = options;
-  if (!hasTenants(command, { tenantHeader: "--tenant-header", tenantKeys: "--tenant-keys" })) return undefined;
+  if (!hasTenants(command, ["tenantHeader", "tenantKeys"])) return undefined;
   if (flood > 0 && pattern.includes("closed")) throw new UsageError("--flood needs a pattern with a rate: not closed.");
   if (tenantKeys !== undefined && !isUrl)
     throw new UsageError("--tenant-keys is for a URL: a model that is served for the run knows no keys.");

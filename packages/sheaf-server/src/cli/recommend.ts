@@ -1,14 +1,12 @@
-import { createReadStream } from "node:fs";
-import { access, constants } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import { InvalidArgumentError, type Command } from "commander";
-import { advise, readRecords, type Judged, type RecordAdvice, type Recording, type Slo } from "sheaf/internal/tuning";
+import { advise, type Judged, type RecordAdvice, type Slo } from "sheaf/internal/tuning";
 import { Players } from "../load/recommend/players.ts";
 import { serverSettings } from "../load/recommend/settings.ts";
-import { CommandFailure, UsageError, usage } from "../shared/failure.ts";
+import { CommandFailure } from "../shared/failure.ts";
 import { figures, percent, progressOn, shownCommand, textTable, type CommandStreams } from "../shared/terminal.ts";
 import { configPath, withWriteConfig, writeConfig } from "./shared/config-file.ts";
 import { exitCode, newCommand, numberFrom, parseDurationMs, running, type RunCommand } from "./shared/command.ts";
+import { recordingOf } from "./shared/recorded.ts";
 
 interface RecommendOptions {
   readonly model?: string;
@@ -74,27 +72,6 @@ async function runRecommend(command: Command, streams: CommandStreams, args: rea
     streams.stderr.write(`Wrote ${path}\n`);
   } else if (path !== undefined) streams.stderr.write(`${path} was not changed.\n`);
   return verdict === "change" ? exitCode.ok : exitCode.no;
-}
-
-/** @throws {UsageError} for files that are no record, or a model that is not in it. */
-async function recordingOf(files: readonly string[], model: string | undefined): Promise<Recording> {
-  for (const file of files)
-    await access(file, constants.R_OK).catch((error: Error) => {
-      throw new UsageError(`${file} cannot be read: ${error.message}`);
-    });
-  const lines = files.map((file) => createInterface({ input: createReadStream(file), crlfDelay: Infinity }));
-  const models = await readRecords(lines).catch((error: unknown) =>
-    usage(() => {
-      throw error;
-    }),
-  );
-  const names = [...models].filter(([, { calls }]) => calls.count > 0).map(([name]) => name);
-  if (names.length === 0) throw new CommandFailure(`${files.join(", ")} has no calls.`);
-  const name = model ?? names[0]!;
-  if (model === undefined && names.length > 1)
-    throw new UsageError(`the record has the models ${names.join(", ")}: name one with --model.`);
-  if (!names.includes(name)) throw new UsageError(`the record has no calls of ${name}; it has ${names.join(", ")}.`);
-  return models.get(name)!;
 }
 
 const latencies = ["mean", "p50", "p95", "p99"] as const;

@@ -1,7 +1,7 @@
 import type { Clock } from "sheaf";
 import { Goodput, type Retries } from "sheaf/internal/tuning";
 import { patientTarget } from "./patient-target.ts";
-import { phasesOf, poissonArrivals, surgeOf, type OpenPattern, type Phase } from "./pattern.ts";
+import { phasesOf, poissonArrivals, surgeOf, type Pattern, type Phase } from "./pattern.ts";
 import { Recorder } from "./recorder.ts";
 import type { LoadResult } from "./result.ts";
 import type { Senders } from "./senders.ts";
@@ -11,7 +11,9 @@ export interface LoadOptions {
   readonly configuration: string;
   readonly target: Target;
   readonly clock: Clock;
-  readonly pattern: OpenPattern | "closed";
+  readonly pattern: Pattern;
+  /** Of a trace: when each request leaves, from the start, in order. */
+  readonly arrivalsMs?: Float64Array | undefined;
   /** Mean rate of an open pattern, in requests per second; > 0. */
   readonly ratePerS?: number | undefined;
   /** Callers of a closed loop; integer >= 1. Each sends its next request when the last one has ended. */
@@ -61,17 +63,18 @@ const toleratedLagMs = 10;
  * @throws {RangeError} for options out of range.
  */
 export function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const { clock, pattern, durationMs, warmUpMs = 0, seed = 1, signal, ratePerS = 0, callers = 0 } = options;
+  const { clock, pattern, durationMs, warmUpMs = 0, seed = 1, signal, ratePerS = 0, callers = 0, arrivalsMs } = options;
   const { retries, senders } = options;
   const clients = retries && patientTarget(options.target, retries, clock, seed ^ 0x1b873593);
   const target = clients ?? options.target;
   const timeoutMs = clients?.longestMs ?? options.timeoutMs ?? 10_000;
   validate({ ...options, warmUpMs, timeoutMs });
-  const phases: Phase[] = pattern === "closed" ? [] : phasesOf(pattern, ratePerS, durationMs);
+  const isDrawn = pattern !== "closed" && pattern !== "trace";
+  const phases: Phase[] = isDrawn ? phasesOf(pattern, ratePerS, durationMs) : [];
   const recorder = new Recorder(durationMs, phases, senders?.names);
   const goodput = clients && new Goodput(surgeOf(phases));
   const totalMs = warmUpMs + durationMs;
-  const arrivals = pattern === "closed" ? undefined : schedule(phases, warmUpMs, ratePerS, seed);
+  const arrivals = isDrawn ? schedule(phases, warmUpMs, ratePerS, seed) : arrivalsMs?.values();
 
   return new Promise((resolve, reject) => {
     const startAtMs = clock.now();
@@ -166,7 +169,7 @@ function* schedule(phases: readonly Phase[], warmUpMs: number, ratePerS: number,
   for (const atMs of poissonArrivals(phases, seed)) yield warmUpMs + atMs;
 }
 
-function nextArrival(arrivals: Generator<number>): number {
+function nextArrival(arrivals: Iterator<number>): number {
   const next = arrivals.next();
   return next.done === true ? Infinity : next.value;
 }
@@ -207,7 +210,15 @@ function resultOf(
   };
 }
 
-function validate({ pattern, ratePerS, callers, durationMs, warmUpMs = 0, timeoutMs = 0 }: LoadOptions): void {
+function validate({
+  pattern,
+  ratePerS,
+  callers,
+  durationMs,
+  warmUpMs = 0,
+  timeoutMs = 0,
+  arrivalsMs,
+}: LoadOptions): void {
   const positive = (name: string, value: number | undefined): number => {
     if (typeof value === "number" && value > 0 && Number.isFinite(value)) return value;
     throw new RangeError(`${name} must be a finite number > 0, got ${JSON.stringify(value) ?? "undefined"}`);
@@ -225,11 +236,22 @@ function validate({ pattern, ratePerS, callers, durationMs, warmUpMs = 0, timeou
     }
     return;
   }
-  // The highest rate of any pattern is three times its mean.
-  const inFlight = (3 * positive("ratePerS", ratePerS) * timeoutMs) / 1000;
+  // The highest rate of any drawn pattern is three times its mean.
+  const inFlight =
+    pattern === "trace" ? mostWithin(timeoutMs, arrivalsMs!) : (3 * positive("ratePerS", ratePerS) * timeoutMs) / 1000;
   if (inFlight > maxInFlight) {
     throw new RangeError(
-      `ratePerS × timeoutMs allows ${Math.round(inFlight)} requests in flight (at most ${maxInFlight}): lower one of them`,
+      `rate and timeoutMs allow ${Math.round(inFlight)} requests in flight (at most ${maxInFlight}): lower one of them`,
     );
   }
+}
+
+/** The most arrivals in any span of this length. */
+function mostWithin(spanMs: number, arrivalsMs: Float64Array): number {
+  let [most, first] = [0, 0];
+  for (let last = 0; last < arrivalsMs.length; last++) {
+    while (arrivalsMs[last]! - arrivalsMs[first]! > spanMs) first++;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
 }

@@ -2,7 +2,8 @@ import { seededRandom } from "sheaf/internal/tuning";
 
 export const openPatterns = ["steady", "burst", "ramp", "step", "surge"] as const;
 export type OpenPattern = (typeof openPatterns)[number];
-export type Pattern = OpenPattern | "closed";
+/** `closed`: callers in a loop. `trace`: recorded arrivals. */
+export type Pattern = OpenPattern | "closed" | "trace";
 
 /** A stretch of a pattern whose rate changes linearly. Rates are in requests per second. */
 export interface Phase {

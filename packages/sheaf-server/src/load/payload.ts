@@ -11,6 +11,9 @@ const words =
   "market music letter forest silver morning number story harbor circle planet school weather doctor camera answer";
 const vocabulary = words.split(" ");
 
+/** Sent in turn, or by a request's number. */
+export type Bodies = readonly string[] | ((index: number) => string);
+
 /**
  * Request bodies from a template: `{{floats 768}}` (numbers in −1…1 as a JSON array), `{{words 12}}` (a JSON string, or its
  * bare words inside one), `{{int 100}}` (0…99), `{{i}}` (the body's number). Without a placeholder the one body is the template itself.
@@ -18,13 +21,31 @@ const vocabulary = words.split(" ");
  * @throws {RangeError} naming a placeholder that is none of these, or where there are no words to have a length.
  */
 export function bodiesFromTemplate(template: string, seed: number, lengths?: Weights): string[] {
-  const random = seededRandom(seed);
+  const fill = filling(template, seed);
   const length = lengths && weightsOf(lengths, seed ^ 0x3c6ef372);
   const varied = lengths === undefined ? variants : variantsOfLengths;
   const count = template.includes("{{") ? varied : 1;
-  if (length !== undefined && !/\{\{\s*words\s/.test(template))
+  if (length !== undefined && !hasWords(template))
     throw new RangeError(`lengths are for templates with {{words N}}, got ${JSON.stringify(template)}`);
-  return Array.from({ length: count }, (_, i) =>
+  return Array.from({ length: count }, (_, i) => fill(i, length));
+}
+
+/**
+ * The same with the length of each request's text given. They are made as they are sent: a record has millions. A template without
+ * `{{words N}}` has no lengths.
+ */
+export function bodiesOfLengths(template: string, seed: number, lengths: Float64Array): Bodies {
+  if (!hasWords(template)) return bodiesFromTemplate(template, seed);
+  const fill = filling(template, seed);
+  return (index) => fill(index, () => Math.min(maxNumbers, Math.max(1, Math.round(lengths[index]!))));
+}
+
+const hasWords = (template: string): boolean => /\{\{\s*words\s/.test(template);
+
+/** Fills a template in, for a body's number. */
+function filling(template: string, seed: number): (i: number, length?: () => number) => string {
+  const random = seededRandom(seed);
+  return (i, length) =>
     template.replace(
       /\{\{\s*(\w+)(?:\s+(\d+))?\s*\}\}/g,
       (text, name: string, size: string | undefined, at: number) => {
@@ -35,8 +56,7 @@ export function bodiesFromTemplate(template: string, seed: number, lengths?: Wei
           `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${maxNumbers}) or {{i}}`,
         );
       },
-    ),
-  );
+    );
 }
 
 function placeholder(name: string, size: number | undefined, i: number, random: () => number): string | undefined {

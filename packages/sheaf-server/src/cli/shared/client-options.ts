@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { Retries } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
-import { countUpTo, parseDurationMs } from "./command.ts";
+import { countUpTo, parseDurationMs, refuseGiven } from "./command.ts";
 
 /** Adds a repeatable flag for the headers of every request to a URL. @throws {UsageError} for a line without a name. */
 export const withHeaders = (command: Command): Command =>
@@ -20,13 +20,11 @@ export interface ClientOptions {
   readonly obeyRetryAfter?: true;
 }
 
-const flags = { attempts: "--attempts", obeyRetryAfter: "--obey-retry-after" } as const;
-
 export const withClients = (command: Command): Command =>
   command
     .option("--patience <time>", "time until clients give up and try again, or a range of it (1.5s-3s)", rangeMs)
-    .option(`${flags.attempts} <n>`, "with --patience: attempts per client", countUpTo(100), 3)
-    .option(flags.obeyRetryAfter, "with --patience: refused clients wait as long as Retry-After asks");
+    .option("--attempts <n>", "with --patience: attempts per client", countUpTo(100), 3)
+    .option("--obey-retry-after", "with --patience: refused clients wait as long as Retry-After asks");
 
 /** The clients that the flags describe; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
 export function retriesOf(command: Command): Retries | undefined {
@@ -34,8 +32,7 @@ export function retriesOf(command: Command): Retries | undefined {
   if (patience !== undefined) {
     return { patienceMs: patience, attempts, obeyRetryAfter };
   }
-  for (const [name, flag] of Object.entries(flags))
-    if (command.getOptionValueSource(name) === "cli") throw new UsageError(`${flag} needs --patience.`);
+  refuseGiven(command, ["attempts", "obeyRetryAfter"], "needs --patience.");
   return undefined;
 }
 

@@ -80,6 +80,15 @@ function textOf(error: unknown): string {
   return isBug ? (error.stack ?? error.message) : error.message;
 }
 
+/** @throws {UsageError} that names the first of these options that is given, and why it cannot be. */
+export function refuseGiven(command: Command, names: readonly string[], why: string): void {
+  const given = command.options.find(
+    (option) =>
+      names.includes(option.attributeName()) && command.getOptionValueSource(option.attributeName()) === "cli",
+  );
+  if (given !== undefined) throw new UsageError(`${given.long} ${why}`);
+}
+
 /** `500ms`, `10s`, `2m` → milliseconds. */
 export function parseDurationMs(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);

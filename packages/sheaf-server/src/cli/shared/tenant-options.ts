@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { UsageError } from "../../shared/failure.ts";
-import { countUpTo, numberFrom } from "./command.ts";
+import { countUpTo, numberFrom, refuseGiven } from "./command.ts";
 
 /** Flags for many callers who share the load, and for one who floods. */
 export interface TenantOptions {
@@ -17,9 +16,8 @@ export const withTenants = (command: Command, floodUnit: string): Command =>
     .option("--flood <n>", `with --tenants: add a caller that sends ${floodUnit}`, numberFrom(0.001, mostTimes));
 
 /** Whether there are tenants. @throws {UsageError} for a flag that needs them. */
-export function hasTenants(command: Command, others: Readonly<Record<string, string>> = {}): boolean {
+export function hasTenants(command: Command, others: readonly string[] = []): boolean {
   if (command.opts<TenantOptions>().tenants !== undefined) return true;
-  for (const [name, flag] of Object.entries({ flood: "--flood", ...others }))
-    if (command.getOptionValueSource(name) === "cli") throw new UsageError(`${flag} needs --tenants.`);
+  refuseGiven(command, ["flood", ...others], "needs --tenants.");
   return false;
 }

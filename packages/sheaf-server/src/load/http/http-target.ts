@@ -5,8 +5,8 @@ import type { RequestEnd, Target } from "../target.ts";
 
 export interface HttpTargetOptions {
   readonly url: URL;
-  /** Whole requests, head and body; number i is sent as request i, i + n, i + 2n … */
-  readonly requests: readonly Buffer[];
+  /** Whole requests, head and body: a function of their number, or n that are sent in turn. */
+  readonly requests: readonly Buffer[] | ((index: number) => Buffer);
   /** One more header for the request of a number: its whole line. Default none. */
   readonly headerAt?: ((index: number) => Buffer) | undefined;
   /** Most connections at once; integer >= 1. Default 1024. */
@@ -83,7 +83,7 @@ export function httpTarget({ url, requests, headerAt, maxConnections = 1024 }: H
       return waited;
     },
     send(index, done) {
-      const rendered = requests[index % requests.length]!;
+      const rendered = typeof requests === "function" ? requests(index) : requests[index % requests.length]!;
       const request = headerAt === undefined ? rendered : withHeader(rendered, headerAt(index));
       const call: Waiting = { request, done, connection: undefined, cancelled: false };
       if (nextWaiting === waiting.length && (idle.length > 0 || open.size < maxConnections)) start(call);

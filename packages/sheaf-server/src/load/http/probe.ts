@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { CommandFailure, UsageError } from "../../shared/failure.ts";
 import { httpTarget } from "./http-target.ts";
 import { renderRequest } from "./request.ts";
+import type { Bodies } from "../payload.ts";
 import { oneLine } from "../result-table.ts";
 import { succeeded, type RequestEnd } from "../target.ts";
 
@@ -148,12 +149,15 @@ async function connectionError({ hostname, port }: URL, timeoutMs: number): Prom
   }
 }
 
-/** The requests of a run, one a body. */
+/** The requests of a run, by their number. */
 export function requestsFor(
   url: URL,
   method: string,
   headers: Readonly<Record<string, string>>,
-  bodies: readonly string[] | undefined,
-): Buffer[] {
-  return (bodies ?? [undefined]).map((body) => renderRequest({ url, method, headers, body }));
+  bodies: Bodies | undefined,
+): (index: number) => Buffer {
+  const render = (body?: string): Buffer => renderRequest({ url, method, headers, body });
+  if (typeof bodies === "function") return (index) => render(bodies(index));
+  const requests = (bodies ?? [undefined]).map(render);
+  return (index) => requests[index % requests.length]!;
 }

@@ -198,7 +198,7 @@ function joined(model: string, readers: readonly Reader[]): Recording {
     endsAtMs = all.atMs[next - 1]!;
   }
   const known = all.weight.filter((weight) => !Number.isNaN(weight));
-  const meanWeight = known.reduce((sum, weight) => sum + weight, 0) / Math.max(1, known.length);
+  const meanWeight = known.length === 0 ? 1 : known.reduce((sum, weight) => sum + weight, 0) / known.length;
   return {
     model,
     calls: { count, ...all, weight: all.weight.map((weight) => (Number.isNaN(weight) ? meanWeight : weight)) },
