@@ -10,7 +10,7 @@ import { Availability, type Fault } from "../../../dist/adapters/nats/front-end/
 import { createBatcher } from "../../../dist/index.js";
 import { manualClock } from "../../../dist/testing/index.js";
 import { freePort, startNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
-import { Rig, double, intercept, natsTest, numbers, tokenOf, until } from "./rig.js";
+import { Rig, double, intercept, needsNats, numbers, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -26,22 +26,27 @@ async function pair() {
 const times = (warnings: readonly string[], pattern: RegExp): number =>
   warnings.filter((warning) => pattern.test(warning)).length;
 
-natsTest("an operator seals the queue: a front end without calls says so, once, until it is made again", async () => {
-  const { queue, front, warnings } = await pair();
-  const stream = `SHEAF_${tokenOf(queue)}`;
-  const { config } = await rig.api(`STREAM.INFO.${stream}`);
-  const { error } = await rig.api(`STREAM.UPDATE.${stream}`, { ...config, sealed: true });
-  assert.equal(error, undefined);
-  await until(() => /is sealed, for good: delete it/.test(front.unavailableReason ?? ""), "it says so");
-  await assert.rejects(front(2), { code: "UNAVAILABLE", message: /sealed/ });
-  await rig.api(`STREAM.DELETE.${stream}`);
-  await until(() => front.unavailableReason === undefined, "it is there again");
-  await until(async () => (await front(3).catch(() => 0)) === 6, "it serves again");
-  assert.equal(times(warnings, /sealed/), 1, warnings.join("\n"));
-});
+test(
+  "an operator seals the queue: a front end without calls says so, once, until it is made again",
+  needsNats,
+  async () => {
+    const { queue, front, warnings } = await pair();
+    const stream = `SHEAF_${tokenOf(queue)}`;
+    const { config } = await rig.api(`STREAM.INFO.${stream}`);
+    const { error } = await rig.api(`STREAM.UPDATE.${stream}`, { ...config, sealed: true });
+    assert.equal(error, undefined);
+    await until(() => /is sealed, for good: delete it/.test(front.unavailableReason ?? ""), "it says so");
+    await assert.rejects(front(2), { code: "UNAVAILABLE", message: /sealed/ });
+    await rig.api(`STREAM.DELETE.${stream}`);
+    await until(() => front.unavailableReason === undefined, "it is there again");
+    await until(async () => (await front(3).catch(() => 0)) === 6, "it serves again");
+    assert.equal(times(warnings, /sealed/), 1, warnings.join("\n"));
+  },
+);
 
-natsTest(
+test(
   "JetStream refuses items for a second: the front end says so, once, and finds out by itself that it is over",
+  needsNats,
   async () => {
     const { queue, front, warnings } = await pair();
     const stream = `SHEAF_${tokenOf(queue)}`;
@@ -105,7 +110,7 @@ test("a fault is logged after a second, and its end once it is seen: not when th
   availability.stop();
 });
 
-natsTest("a queue that can be used but not be looked for: a probe finds that it takes items again", async () => {
+test("a queue that can be used but not be looked for: a probe finds that it takes items again", needsNats, async () => {
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
@@ -123,7 +128,7 @@ natsTest("a queue that can be used but not be looked for: a probe finds that it 
   await until(async () => (await front(2).catch(() => 0)) === 4, "it serves");
 });
 
-natsTest("a NATS server that hangs for some seconds: both sides say so, and that it is over", async () => {
+test("a NATS server that hangs for some seconds: both sides say so, and that it is over", needsNats, async () => {
   const { front, worker, warnings } = await pair();
   rig.nats.pause();
   try {
@@ -138,7 +143,7 @@ natsTest("a NATS server that hangs for some seconds: both sides say so, and that
   assert.equal(times(warnings, /takes items again/), 1);
 });
 
-natsTest("calls that wait when NATS hangs are refused once that is known, and do not run later", async () => {
+test("calls that wait when NATS hangs are refused once that is known, and do not run later", needsNats, async () => {
   const ran: number[] = [];
   const { front } = await rig.pair((items: number[]) => {
     ran.push(...items);
@@ -162,7 +167,7 @@ natsTest("calls that wait when NATS hangs are refused once that is known, and do
   assert.deepEqual(ran, [0, 99]);
 });
 
-natsTest("an operator's limit of the items that are out at a time is taken back, with a warning", async () => {
+test("an operator's limit of the items that are out at a time is taken back, with a warning", needsNats, async () => {
   const { queue, front, warnings } = await pair();
   const consumer = `SHEAF_${tokenOf(queue)}.any-interactive`;
   const limitOf = async (): Promise<unknown> => (await rig.api(`CONSUMER.INFO.${consumer}`)).config.max_ack_pending;
@@ -177,7 +182,7 @@ natsTest("an operator's limit of the items that are out at a time is taken back,
   assert.equal(await front(2), 4);
 });
 
-natsTest("an operator pauses the queue: the front end says so until it goes on", async (t) => {
+test("an operator pauses the queue: the front end says so until it goes on", needsNats, async (t) => {
   const { queue, front } = await pair();
   const subjects = ["immediate", "interactive", "bulk"].map(
     (lane) => `CONSUMER.PAUSE.SHEAF_${tokenOf(queue)}.any-${lane}`,
@@ -194,8 +199,9 @@ natsTest("an operator pauses the queue: the front end says so until it goes on",
   await until(() => front.unavailableReason === undefined, "it goes on");
 });
 
-natsTest(
+test(
   "a front end at a leaf node with a JetStream domain of its own refuses calls, naming both domains",
+  needsNats,
   async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "sheaf-leaf-"));
     t.after(() => rmSync(folder, { recursive: true }));

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
+import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd, type NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
 import { startNatsCluster, type RunningCluster } from "../../../../../test/support/nats-cluster.mjs";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { natsTest, skip, until } from "./rig.js";
+import { needsNats, skip, until } from "./rig.js";
 
 const electing = /JetStream elects a new leader, for which most of its servers must be up/;
 const double = async (items: number[]): Promise<number[]> => {
@@ -117,8 +117,9 @@ async function isEmpty(front: NatsFrontEnd<number, number>): Promise<boolean> {
   return lanes !== undefined && lanes.every(({ pending, ackPending }) => pending + ackPending === 0);
 }
 
-natsTest(
+test(
   "the server that leads the queue is killed: every front end holds its calls through the election",
+  needsNats,
   async () => {
     const fleet = await startFleet("held", 60_000);
     try {
@@ -138,7 +139,7 @@ natsTest(
   },
 );
 
-natsTest("the server that leads the queue hangs: calls wait for another one to lead it", async () => {
+test("the server that leads the queue hangs: calls wait for another one to lead it", needsNats, async () => {
   const fleet = await startFleet("hung", 60_000);
   try {
     const outcomes = await loseLeader("hung", fleet, "hangs");
@@ -150,7 +151,7 @@ natsTest("the server that leads the queue hangs: calls wait for another one to l
   }
 });
 
-natsTest("calls that may not be held get an error that names the election", async () => {
+test("calls that may not be held get an error that names the election", needsNats, async () => {
   const fleet = await startFleet("told", 0);
   try {
     const outcomes = await loseLeader("told", fleet, "is killed");
@@ -166,8 +167,9 @@ natsTest("calls that may not be held get an error that names the election", asyn
   }
 });
 
-natsTest(
+test(
   "two of three servers are down: a front end at the third says so without a call, and that it is over",
+  needsNats,
   async () => {
     const fleet = await startFleet("alone", 0);
     const [first, second] = cluster.servers;

@@ -1,18 +1,19 @@
 // A front end is a batcher: what a batcher of this process promises holds for one whose batches run on other machines.
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { headers } from "@nats-io/transport-node";
 import { createBatcher, fixedWindow, type BatchRecord, type Batcher } from "../../../dist/index.js";
 import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { endsOf } from "../../support/rig.js";
-import { Gate, Rig, double, doubled, natsTest, numbers, until } from "./rig.js";
+import { Gate, Rig, double, doubled, needsNats, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
 const doubleOrRefuse = async (items: number[]): Promise<(number | Error)[]> =>
   items.map((item) => (item < 0 ? new RangeError(`not ${item}`) : item * 2));
 
-natsTest("any code that takes a batcher takes a front end", async () => {
+test("any code that takes a batcher takes a front end", needsNats, async () => {
   const pair = await rig.pair(doubleOrRefuse, { maxBatchSize: 16, name: "far" }, { maxBatchSize: 16 });
   const front: Batcher<number, number> = pair.front;
   assert.equal(front.name, "far");
@@ -31,7 +32,7 @@ natsTest("any code that takes a batcher takes a front end", async () => {
   await assert.rejects(front(1), { code: "CLOSED" });
 });
 
-natsTest("a detailed result names its batch as the record of that batch does", async () => {
+test("a detailed result names its batch as the record of that batch does", needsNats, async () => {
   const { front } = await rig.pair(double);
   const records: BatchRecord[] = [];
   front.subscribe((record) => records.push(record));
@@ -46,7 +47,7 @@ for (const [whose, fairKey] of [
   ["two", (item: number) => item % 2],
 ] as const) {
   // prettier-ignore
-  natsTest(`figures of ${whose} tell live calls from bulk ones, once both have come`, async () => {
+  test(`figures of ${whose} tell live calls from bulk ones, once both have come`, needsNats, async () => {
     const gate = new Gate();
     const { front } = await rig.pair(gate.run, { fairKey, maxQueueSize: 8 }, { maxBatchSize: 4 });
     const bulk = numbers(30).map((item) => front(item, { priority: "bulk" }));
@@ -68,7 +69,7 @@ for (const [whose, fairKey] of [
   });
 }
 
-natsTest("of a bisected batch a front end learns no cost: it sees parts of it", async () => {
+test("of a bisected batch a front end learns no cost: it sees parts of it", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const records: BatchRecord[] = [];
@@ -90,7 +91,7 @@ natsTest("of a bisected batch a front end learns no cost: it sees parts of it", 
   assert.equal(records.at(-1)!.outcome, "ok");
 });
 
-natsTest("map pulls no more than may be under way, and its end withdraws the waiting items", async () => {
+test("map pulls no more than may be under way, and its end withdraws the waiting items", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, { maxBatchSize: 1 }, { maxBatchSize: 1 });
   let pulled = 0;
@@ -109,7 +110,7 @@ natsTest("map pulls no more than may be under way, and its end withdraws the wai
   assert.equal(front.pending.queued, 0);
 });
 
-natsTest("drain and flush resolve when the calls before them have settled, and later calls go on", async () => {
+test("drain and flush resolve when the calls before them have settled, and later calls go on", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   await front.drain();
@@ -125,7 +126,7 @@ natsTest("drain and flush resolve when the calls before them have settled, and l
   assert.equal(await front(2), 4);
 });
 
-natsTest("a close with a grace cuts off what an earlier close without one waits for", async () => {
+test("a close with a grace cuts off what an earlier close without one waits for", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const cut = assert.rejects(front(1), { code: "CLOSED", message: /cut off after 1 ms/ });
@@ -137,7 +138,7 @@ natsTest("a close with a grace cuts off what an earlier close without one waits 
   gate.open();
 });
 
-natsTest("the tag of a call is among the tags of its batch at the worker", async () => {
+test("the tag of a call is among the tags of its batch at the worker", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const tags: unknown[] = [];
@@ -152,8 +153,9 @@ natsTest("the tag of a call is among the tags of its batch at the worker", async
   );
 });
 
-natsTest(
+test(
   "with refuseLate a call is refused at once whose result would come too late, and one that allows more is not",
+  needsNats,
   async () => {
     const gate = new Gate();
     const runMs = 50;
@@ -186,7 +188,7 @@ natsTest(
   },
 );
 
-natsTest("what a call may not ask of a front end is refused", async () => {
+test("what a call may not ask of a front end is refused", needsNats, async () => {
   const front = await rig.frontEnd<number, number>(rig.newQueue());
   await assert.rejects(front(1, { alone: true }), { name: "RangeError", message: /alone cannot be true/ });
   await assert.rejects(front(1, { timeoutMs: 0 }), { name: "RangeError", message: /timeoutMs/ });
@@ -195,7 +197,7 @@ natsTest("what a call may not ask of a front end is refused", async () => {
   assert.throws(() => front.map([1], { priority: "high" as never }), /priority/);
 });
 
-natsTest("ready rejects when the connection is closed before a worker came", async () => {
+test("ready rejects when the connection is closed before a worker came", needsNats, async () => {
   const connection = await rig.connect();
   const front = natsFrontEnd({ connection, headers, queue: rig.newQueue() });
   await connection.close();

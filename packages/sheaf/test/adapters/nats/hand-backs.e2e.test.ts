@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import type { NatsFrontEnd, NatsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";
-import { Gate, Rig, natsTest, numbers, until } from "./rig.js";
+import { Gate, Rig, needsNats, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -71,7 +72,7 @@ async function bothReport(queue: string): Promise<void> {
   await until(() => asking.workers().length === 2, "both report");
 }
 
-natsTest("an item that an ended worker hands back runs at the last one, as any other", async () => {
+test("an item that an ended worker hands back runs at the last one, as any other", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { ...options, timeoutMs });
   const next = new Gate();
@@ -85,8 +86,9 @@ natsTest("an item that an ended worker hands back runs at the last one, as any o
   assert.deepEqual(next.entered, [[1]]);
 });
 
-natsTest(
+test(
   "an item that was handed back, and is at a worker that is killed, waits for a second one as others do",
+  needsNats,
   async () => {
     const queue = rig.newQueue();
     const front = await rig.frontEnd<number, number>(queue, { ...options, timeoutMs });
@@ -107,7 +109,7 @@ natsTest(
   },
 );
 
-natsTest("an item whose run is cut off at the end of a worker waits for a second one", async () => {
+test("an item whose run is cut off at the end of a worker waits for a second one", needsNats, async () => {
   const [cut, last, heir] = [new Gate(), new Gate(), new Gate()];
   const { queue, front, worker: ended } = await rig.pair(cut.run, { ...options, timeoutMs });
   const answer = front.detailed(1);

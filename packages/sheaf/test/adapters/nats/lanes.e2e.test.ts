@@ -1,8 +1,9 @@
 // A worker takes from every lane, and its batcher gives each its turns as it does in one process.
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Policy } from "../../../dist/index.js";
-import { Rig, natsTest, until } from "./rig.js";
+import { Rig, needsNats, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -10,7 +11,7 @@ const bulk = { priority: "bulk" } as const;
 /** As short as a run of bulk beside live calls. */
 const oneByOne: Policy = { name: "one", decide: () => ({ run: 1 }) };
 
-natsTest("a live item waits for one run of bulk, and not for all that its worker has taken", async () => {
+test("a live item waits for one run of bulk, and not for all that its worker has taken", needsNats, async () => {
   const entered: number[] = [];
   let next: (() => void) | undefined;
   const run = async (items: number[]): Promise<number[]> => {
@@ -46,7 +47,7 @@ natsTest("a live item waits for one run of bulk, and not for all that its worker
   await Promise.all(calls);
 });
 
-natsTest("beside more live items than it can run a worker gives bulk its floor, and no more", async () => {
+test("beside more live items than it can run a worker gives bulk its floor, and no more", needsNats, async () => {
   const order: number[] = [];
   const run = async (items: number[]): Promise<number[]> => {
     order.push(...items);

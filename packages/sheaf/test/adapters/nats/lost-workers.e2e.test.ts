@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { systemClock, type Clock } from "../../../dist/core/runtime/runtime.js";
 import { BatcherError } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
 import { endsOf } from "../../support/rig.js";
-import { Gate, Rig, mute, natsTest, numbers, until } from "./rig.js";
+import { Gate, Rig, mute, needsNats, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
 // Longer than a call waits: what comes back does not come back by it.
 const ackWaitMs = 120_000;
 
-natsTest("a worker that is killed: its items run elsewhere long before the ack wait", async () => {
+test("a worker that is killed: its items run elsewhere long before the ack wait", needsNats, async () => {
   const [lost, other, third] = [new Gate(), new Gate(), new Gate()];
   const options = { maxBatchSize: 1, concurrency: 3 };
   const { queue, front, connection } = await rig.pair(lost.run, { ackWaitMs }, options);
@@ -42,8 +43,9 @@ natsTest("a worker that is killed: its items run elsewhere long before the ack w
   );
 });
 
-natsTest(
+test(
   "the last worker of two serves the others, and keeps what may end it until there is a second one",
+  needsNats,
   async () => {
     const [lost, other, heir] = [new Gate(), new Gate(), new Gate()];
     const options = { ackWaitMs, maxBatchSize: 1, concurrency: 3 };
@@ -70,8 +72,9 @@ natsTest(
   },
 );
 
-natsTest(
+test(
   "the last worker of two, whose batches run in a process of their own, runs what may have ended the other one at once",
+  needsNats,
   async () => {
     const [lost, other] = [new Gate(), new Gate()];
     const options = { ackWaitMs, maxBatchSize: 8, concurrency: 1, isIsolated: true };
@@ -95,7 +98,7 @@ natsTest(
   },
 );
 
-natsTest("a worker that hangs keeps its items, also where another one is lost", async () => {
+test("a worker that hangs keeps its items, also where another one is lost", needsNats, async () => {
   const [hung, lost, other] = [new Gate(), new Gate(), new Gate()];
   const options = { ackWaitMs, maxBatchSize: 1 };
   const { queue, front, connection: hanging } = await rig.pair(hung.run, { ackWaitMs }, options);
@@ -118,8 +121,9 @@ natsTest("a worker that hangs keeps its items, also where another one is lost", 
   assert.equal((await second).deliveries, 2, "then it is known what the lost one had");
 });
 
-natsTest(
+test(
   "an item that ends its workers is a dead letter after three of them; its batch-mates are answered",
+  needsNats,
   async () => {
     const queue = rig.newQueue();
     const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
@@ -148,7 +152,7 @@ natsTest(
   },
 );
 
-natsTest("workers that ended with an item are counted, though the queue gave it to others first", async () => {
+test("workers that ended with an item are counted, though the queue gave it to others first", needsNats, async () => {
   const queue = rig.newQueue();
   // As on a machine that stands still for longer than the ack wait: the front end's timers are late.
   const late: (() => void)[] = [];

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { BatcherError } from "../../../dist/index.js";
-import { Rig, double, natsTest, numbers, tokenOf, until } from "./rig.js";
+import { Rig, double, needsNats, numbers, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -53,31 +53,35 @@ function warnings(t: TestContext): () => number {
 }
 
 for (const durability of ["file", "none"] as const) {
-  natsTest(`garbage on every subject of a worker: all others are served, one warning (${durability})`, async (t) => {
-    const warned = warnings(t);
-    // A message that was not taken for what it is would come back after the ack wait, and hold up the lane until then.
-    const { queue, front, worker } = await rig.pair(double, { durability });
-    const stranger = await rig.connect();
-    const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.any.interactive`];
-    for (const subject of subjects)
-      for (const payload of [...garbage, ...wrongItems, ...wrongBodies])
-        stranger.publish(`sheaf.${tokenOf(queue)}.${subject}`, payload);
-    // What the server has from the stranger it gives to the worker before what comes later.
-    await stranger.flush();
-    assert.deepEqual(await front.many([1, 2, 3]), [2, 4, 6]);
-    assert.equal(warned(), 1);
-    const { delivered, redelivered } = worker.counts;
-    assert.equal(delivered - redelivered, wrongBodies.length + 3);
-    if (durability === "none") return;
-    // Of the readable ones nobody acknowledges the error: they come back, nobody answers for them, and they end.
-    await until(
-      async () => (await front.figures())[1]!.ackPending <= wrongBodies.length,
-      "garbage is out of the queue",
-    );
-    assert.deepEqual(await rig.deadLetters(queue), []);
-  });
+  test(
+    `garbage on every subject of a worker: all others are served, one warning (${durability})`,
+    needsNats,
+    async (t) => {
+      const warned = warnings(t);
+      // A message that was not taken for what it is would come back after the ack wait, and hold up the lane until then.
+      const { queue, front, worker } = await rig.pair(double, { durability });
+      const stranger = await rig.connect();
+      const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.any.interactive`];
+      for (const subject of subjects)
+        for (const payload of [...garbage, ...wrongItems, ...wrongBodies])
+          stranger.publish(`sheaf.${tokenOf(queue)}.${subject}`, payload);
+      // What the server has from the stranger it gives to the worker before what comes later.
+      await stranger.flush();
+      assert.deepEqual(await front.many([1, 2, 3]), [2, 4, 6]);
+      assert.equal(warned(), 1);
+      const { delivered, redelivered } = worker.counts;
+      assert.equal(delivered - redelivered, wrongBodies.length + 3);
+      if (durability === "none") return;
+      // Of the readable ones nobody acknowledges the error: they come back, nobody answers for them, and they end.
+      await until(
+        async () => (await front.figures())[1]!.ackPending <= wrongBodies.length,
+        "garbage is out of the queue",
+      );
+      assert.deepEqual(await rig.deadLetters(queue), []);
+    },
+  );
 
-  natsTest(`garbage on every subject of a front end: calls go on, one warning (${durability})`, async (t) => {
+  test(`garbage on every subject of a front end: calls go on, one warning (${durability})`, needsNats, async (t) => {
     const warned = warnings(t);
     const { queue, front } = await rig.pair(double, { durability });
     const stranger = await rig.connect();
@@ -98,7 +102,7 @@ for (const durability of ["file", "none"] as const) {
   });
 }
 
-natsTest("a reply that cannot be read ends its call at once, and no other", async (t) => {
+test("a reply that cannot be read ends its call at once, and no other", needsNats, async (t) => {
   warnings(t);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { durability: "none" });
@@ -125,7 +129,7 @@ natsTest("a reply that cannot be read ends its call at once, and no other", asyn
     await assert.rejects(front(1), { code: "UNAVAILABLE", message: /cannot be read/ }, String(reply));
 });
 
-natsTest("whatever a model throws reaches its caller, and its worker goes on", async () => {
+test("whatever a model throws reaches its caller, and its worker goes on", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, unknown>(queue);
   const circular: Record<string, unknown> = {};
@@ -155,7 +159,7 @@ natsTest("whatever a model throws reaches its caller, and its worker goes on", a
   assert.equal(outcomes[5]!.status, "fulfilled");
 });
 
-natsTest("an item as large as a message may be is a dead letter like any other", async () => {
+test("an item as large as a message may be is a dead letter like any other", needsNats, async () => {
   const crash = new BatcherError("WORKER_CRASHED", "r".repeat(600), { crashes: 7, items: 1 });
   const { queue, front } = await rig.pair<Uint8Array, unknown>((items) => items.map(() => crash));
   const most = await front(new Uint8Array(2_000_000)).catch((error) => error.details.most as number);
@@ -167,7 +171,7 @@ natsTest("an item as large as a message may be is a dead letter like any other",
   assert.equal((await rig.deadLetters(queue)).length, letters.length + 1);
 });
 
-natsTest("a connection that its owner has ended before the two sides crashes neither", async () => {
+test("a connection that its owner has ended before the two sides crashes neither", needsNats, async () => {
   const { front, worker, connection } = await rig.pair(double, { ackWaitMs });
   assert.equal(await front(1), 2);
   const draining = connection.drain();
@@ -175,7 +179,7 @@ natsTest("a connection that its owner has ended before the two sides crashes nei
   await draining;
 });
 
-natsTest("many items of one signal cost one listener on it", async () => {
+test("many items of one signal cost one listener on it", needsNats, async () => {
   const warned: Error[] = [];
   const listener = (warning: Error): void => void warned.push(warning);
   process.on("warning", listener);

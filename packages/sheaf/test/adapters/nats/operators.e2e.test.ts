@@ -10,13 +10,13 @@ import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { startNats } from "../../../../../test/support/nats-server.mjs";
-import { Gate, Rig, double, doubled, natsTest, numbers, tokenOf, until, waiting } from "./rig.js";
+import { Gate, Rig, double, doubled, needsNats, numbers, tokenOf, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
 const ackWaitMs = 2000;
 
-natsTest("an operator deletes the queue: what waited in it fails at once, and it is made again", async () => {
+test("an operator deletes the queue: what waited in it fails at once, and it is made again", needsNats, async () => {
   const gate = new Gate();
   const { queue, front } = await rig.pair(gate.run, { ackWaitMs }, { maxBatchSize: 1 });
   const outcomes = Promise.allSettled([1, 2, 3, 4].map((item) => front(item)));
@@ -29,7 +29,7 @@ natsTest("an operator deletes the queue: what waited in it fails at once, and it
   await until(async () => (await front(5).catch(() => 0)) === 10, "the queue serves again");
 });
 
-natsTest("an operator deletes a consumer while its worker is busy: every item is answered", async () => {
+test("an operator deletes a consumer while its worker is busy: every item is answered", needsNats, async () => {
   const gate = new Gate();
   const { queue, front } = await rig.pair(gate.run, { ackWaitMs }, { maxBatchSize: 1 });
   const answers = [1, 2, 3, 4].map((item) => front(item));
@@ -42,8 +42,9 @@ natsTest("an operator deletes a consumer while its worker is busy: every item is
   assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "any-interactive");
 });
 
-natsTest(
+test(
   "an operator changes a stream so that items vanish: it is taken back, and other changes are named",
+  needsNats,
   async () => {
     const warnings: string[] = [];
     const onWarning = (message: string): number => warnings.push(message);
@@ -79,7 +80,7 @@ natsTest(
   },
 );
 
-natsTest("a queue that the server refuses is reported, and one that it takes later is used", async (t) => {
+test("a queue that the server refuses is reported, and one that it takes later is used", needsNats, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
@@ -101,7 +102,7 @@ natsTest("a queue that the server refuses is reported, and one that it takes lat
   await until(async () => (await front(1).catch(() => 0)) === 2, "it is used");
 });
 
-natsTest("a queue that is full by its bytes says so, and not that 1000 items wait", async () => {
+test("a queue that is full by its bytes says so, and not that 1000 items wait", needsNats, async () => {
   const gate = new Gate();
   const maxQueueBytes = 200_000;
   const { front } = await rig.pair<Uint8Array, unknown>(gate.run as never, { maxQueueBytes }, { maxBatchSize: 1 });
@@ -114,7 +115,7 @@ natsTest("a queue that is full by its bytes says so, and not that 1000 items wai
   await outcomes;
 });
 
-natsTest("a queue whose name no stream could have is refused at once", async () => {
+test("a queue whose name no stream could have is refused at once", needsNats, async () => {
   await assert.rejects(rig.frontEnd("é".repeat(100)), { name: "RangeError", message: /at most 200 are allowed/ });
 });
 
@@ -177,7 +178,7 @@ async function guarded(t: TestContext) {
   };
 }
 
-natsTest("a worker that may not use JetStream does not say that it serves", async (t) => {
+test("a worker that may not use JetStream does not say that it serves", needsNats, async (t) => {
   t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
@@ -193,7 +194,7 @@ natsTest("a worker that may not use JetStream does not say that it serves", asyn
   await front.close();
 });
 
-natsTest("a worker that may not subscribe to cancellations says so, and serves", async (t) => {
+test("a worker that may not subscribe to cancellations says so, and serves", needsNats, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
@@ -206,7 +207,7 @@ natsTest("a worker that may not subscribe to cancellations says so, and serves",
   await front.close();
 });
 
-natsTest("a side that may not listen to its own subjects says which", async (t) => {
+test("a side that may not listen to its own subjects says which", needsNats, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("withoutInbox"), headers, queue: "q" });

@@ -5,11 +5,11 @@ import { manualClock } from "../../../dist/testing/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
 import { createBatcher } from "../../../dist/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Rig, double, doubled, intercept, natsTest, numbers, skip, tokenOf, until } from "./rig.js";
+import { Rig, double, doubled, intercept, needsNats, numbers, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
-natsTest("calls that come while NATS restarts are held, and answered when it is back", async () => {
+test("calls that come while NATS restarts are held, and answered when it is back", needsNats, async () => {
   const { front, worker } = await rig.pair(double, { holdMs: 60_000, timeoutMs: 60_000 });
   await rig.nats.kill();
   await until(() => !front.isConnected, "the cut is seen");
@@ -140,7 +140,7 @@ test("a queue that no server leads: calls are held once, then refused until it i
   outage.stop();
 });
 
-natsTest("after an election the queue is looked for at once, however many requests got no answer", async () => {
+test("after an election the queue is looked for at once, however many requests got no answer", needsNats, async () => {
   const queue = rig.newQueue();
   const stream = `SHEAF_${tokenOf(queue)}`;
   const connection = await rig.connect();
@@ -169,7 +169,7 @@ natsTest("after an election the queue is looked for at once, however many reques
   assert.equal(await front(1), 2);
 });
 
-natsTest("a lane without a leader keeps no items of the others waiting", async () => {
+test("a lane without a leader keeps no items of the others waiting", needsNats, async () => {
   const queue = rig.newQueue();
   const connection = await rig.connect();
   let isLeaderless = false;
@@ -193,7 +193,7 @@ natsTest("a lane without a leader keeps no items of the others waiting", async (
   assert.equal(await answer, 2);
 });
 
-natsTest("items given out twice are counted while they are at a worker, and no longer", async () => {
+test("items given out twice are counted while they are at a worker, and no longer", needsNats, async () => {
   const queue = rig.newQueue();
   const options = { ackWaitMs: 1000, maxDeliver: 2 };
   const front = await rig.frontEnd<number, number>(queue, options);

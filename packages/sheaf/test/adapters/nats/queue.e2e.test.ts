@@ -4,41 +4,45 @@ import { BatcherError, createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { assertResult } from "../../../../../test/support/result.mjs";
 import { codesOf, endsOf } from "../../support/rig.js";
-import { Gate, Rig, double, doubled, natsTest, numbers, until, waiting } from "./rig.js";
+import { Gate, Rig, double, doubled, needsNats, numbers, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
 for (const durability of ["file", "memory", "none"] as const) {
-  natsTest(`two front ends and two workers: every reply reaches its caller (durability ${durability})`, async () => {
-    const queue = rig.newQueue();
-    const fronts = await Promise.all([1, 2].map(() => rig.frontEnd<number, number>(queue, { durability })));
-    const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
-    await Promise.all(fronts.map((front) => front.ready()));
-    await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
-    const items = numbers(500);
-    const answers = await Promise.all(
-      fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
-    );
-    for (const [f, list] of answers.entries())
-      assertResult(
-        list.map(({ value }) => value),
-        items.map((i) => 2 * (i + f * 1000)),
+  test(
+    `two front ends and two workers: every reply reaches its caller (durability ${durability})`,
+    needsNats,
+    async () => {
+      const queue = rig.newQueue();
+      const fronts = await Promise.all([1, 2].map(() => rig.frontEnd<number, number>(queue, { durability })));
+      const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
+      await Promise.all(fronts.map((front) => front.ready()));
+      await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
+      const items = numbers(500);
+      const answers = await Promise.all(
+        fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
       );
-    assert.ok(
-      answers.flat().some(({ batchSize }) => batchSize > 1),
-      "batches are shared",
-    );
-    const delivered = workers.map(({ worker }) => worker.counts.delivered);
-    assertResult(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
-    for (const front of fronts) {
-      const { items: tally, batches } = front.stats();
-      assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
-      assert.ok(batches >= 500 / 32);
-    }
-  });
+      for (const [f, list] of answers.entries())
+        assertResult(
+          list.map(({ value }) => value),
+          items.map((i) => 2 * (i + f * 1000)),
+        );
+      assert.ok(
+        answers.flat().some(({ batchSize }) => batchSize > 1),
+        "batches are shared",
+      );
+      const delivered = workers.map(({ worker }) => worker.counts.delivered);
+      assertResult(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
+      for (const front of fronts) {
+        const { items: tally, batches } = front.stats();
+        assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
+        assert.ok(batches >= 500 / 32);
+      }
+    },
+  );
 }
 
-natsTest("a model's error reaches its own caller only, with its code", async () => {
+test("a model's error reaches its own caller only, with its code", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const refuse = (item: number): Error => Object.assign(new RangeError(`not ${item}`), { code: "ODD", status: 422 });
@@ -51,8 +55,9 @@ natsTest("a model's error reaches its own caller only, with its code", async () 
   await assert.rejects(front.many([2, 3]), { message: "not 3" });
 });
 
-natsTest(
+test(
   "a full lane refuses at once with QUEUE_FULL, several items whole, and takes more when there is room",
+  needsNats,
   async () => {
     const gate = new Gate();
     const { front } = await rig.pair(gate.run, { maxQueueSize: 4 }, { maxBatchSize: 1, maxQueueSize: 4 });
@@ -71,7 +76,7 @@ natsTest(
   },
 );
 
-natsTest("the highest lane goes first", async () => {
+test("the highest lane goes first", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
@@ -88,7 +93,7 @@ natsTest("the highest lane goes first", async () => {
   assert.deepEqual(gate.entered, [[0], [3], [2], [1]]);
 });
 
-natsTest("an aborted item that waits is never run, and its room is free", async () => {
+test("an aborted item that waits is never run, and its room is free", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
@@ -106,7 +111,7 @@ natsTest("an aborted item that waits is never run, and its room is free", async 
   assert.equal(front.stats().items.aborted, 1);
 });
 
-natsTest("past its deadline a call gets TIMEOUT, and the item is not run", async () => {
+test("past its deadline a call gets TIMEOUT, and the item is not run", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, {}, { maxBatchSize: 1 });
   const first = front(0);
@@ -119,8 +124,9 @@ natsTest("past its deadline a call gets TIMEOUT, and the item is not run", async
   assert.deepEqual(gate.entered, [[0], [2]]);
 });
 
-natsTest(
+test(
   "what is larger than the server's max_payload is refused before it is sent, and such a result is an error",
+  needsNats,
   async () => {
     const { front } = await rig.pair<number | Uint8Array, unknown>((items) =>
       items.map((bytes) => new Uint8Array(bytes as number)),
@@ -131,13 +137,13 @@ natsTest(
   },
 );
 
-natsTest("without a worker durability none fails at once", async () => {
+test("without a worker durability none fails at once", needsNats, async () => {
   const front = await rig.frontEnd<number, number>(rig.newQueue(), { durability: "none" });
   await assert.rejects(front(1), { name: "NatsQueueError", code: "UNAVAILABLE", message: /no worker listens/ });
 });
 
 for (const durability of ["file", "none"] as const)
-  natsTest(`an item never runs at a worker that serves something else (durability ${durability})`, async () => {
+  test(`an item never runs at a worker that serves something else (durability ${durability})`, needsNats, async () => {
     const queue = rig.newQueue();
     const [flats, sharps] = await Promise.all(
       ["flats", "sharps"].map((serves) => rig.frontEnd<number, number>(queue, { durability, serves })),
@@ -150,7 +156,7 @@ for (const durability of ["file", "none"] as const)
     await assert.rejects(sharps!(3), { code: "UNAVAILABLE", message: /workers of this name serve another model/ });
   });
 
-natsTest("a drained worker finishes what it has, gives back the rest, and another one answers it", async () => {
+test("a drained worker finishes what it has, gives back the rest, and another one answers it", needsNats, async () => {
   const [slow, quick] = [new Gate(), new Gate()];
   quick.open();
   const { queue, front, worker } = await rig.pair(slow.run, {}, { maxBatchSize: 4 });
@@ -166,7 +172,7 @@ natsTest("a drained worker finishes what it has, gives back the rest, and anothe
   assert.ok(slow.entered.flat().length <= 8);
 });
 
-natsTest("a closed front end takes no more, and waits for what is out", async () => {
+test("a closed front end takes no more, and waits for what is out", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run);
   const answer = front(1);

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertResult } from "../../../../../test/support/result.mjs";
-import { Rig, natsTest, tokenOf, until } from "./rig.js";
+import { Rig, needsNats, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 
-natsTest(
+test(
   "NATS is killed and restarted five times under load: every accepted item is answered and leaves the queue",
+  needsNats,
   async () => {
     const queue = rig.newQueue();
     // Nothing leaves the queue by its age.

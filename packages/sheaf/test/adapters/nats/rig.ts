@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, test, type TestContext } from "node:test";
+import { after, afterEach, before } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import {
@@ -23,9 +23,8 @@ import { startNats, whyNoNats, type RunningNats } from "../../../../../test/supp
 /** Why these tests do not run here; where CI=true that throws instead. */
 export const skip: string | false = whyNoNats() ?? false;
 
-/** A test that needs the NATS server. */
-export const natsTest = (name: string, body: (t: TestContext) => Promise<void>): void =>
-  void test(name, { skip }, body);
+/** Options of a test that needs the NATS server. */
+export const needsNats = { skip };
 
 export const double = (items: number[]): number[] => items.map((item) => item * 2);
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { windowOf } from "../../../dist/adapters/nats/front-end/turns.js";
-import { Gate, Rig, natsTest, until } from "./rig.js";
+import { Gate, Rig, needsNats, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -9,7 +9,7 @@ const rig = new Rig();
 const fairKey = (item: number): string => (item < 1000 ? "quiet" : "flood");
 const flood = (count: number): number[] => Array.from({ length: count }, (_, i) => 1000 + i);
 
-natsTest("a tenant's flood waits at its front end: another one's item passes it", async () => {
+test("a tenant's flood waits at its front end: another one's item passes it", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, { fairKey }, { maxBatchSize: 4 });
   const flooding = Promise.all(flood(200).map((item) => front.detailed(item)));
@@ -27,7 +27,7 @@ natsTest("a tenant's flood waits at its front end: another one's item passes it"
   assert.equal(front.stats().items.ok, 201);
 });
 
-natsTest("a flood is refused in its own name, and the others find room", async () => {
+test("a flood is refused in its own name, and the others find room", needsNats, async () => {
   const gate = new Gate();
   const { front } = await rig.pair(gate.run, { fairKey, maxQueueSize: 20 }, { maxBatchSize: 4 });
   const flooding = Promise.allSettled(flood(100).map((item) => front(item)));
@@ -53,6 +53,6 @@ test("front ends share what the workers can run: two full batches a slot", () =>
   assert.equal(windowOf({ workers: [] }), 1);
 });
 
-natsTest("shares need tenants", async () => {
+test("shares need tenants", needsNats, async () => {
   await assert.rejects(rig.frontEnd("q", { shareOf: () => 2 }), { message: "shareOf needs fairKey" });
 });

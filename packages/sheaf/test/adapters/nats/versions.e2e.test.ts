@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { routeOf, versionsOf } from "../../../dist/adapters/nats/queue/versions.js";
-import { Rig, natsTest, numbers, until, waiting } from "./rig.js";
+import { Rig, needsNats, numbers, until, waiting } from "./rig.js";
 
 const rig = new Rig();
 
@@ -40,8 +40,9 @@ test("the version with the highest generation is the current one, then that with
 });
 
 for (const durability of ["file", "none"] as const)
-  natsTest(
+  test(
     `a lone worker of another version gets nothing; with as many slots its version takes over as a whole (durability ${durability})`,
+    needsNats,
     async () => {
       const queue = rig.newQueue();
       const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers", durability });
@@ -69,8 +70,9 @@ for (const durability of ["file", "none"] as const)
     },
   );
 
-natsTest(
+test(
   "a rolling update under load: nothing refused, and no answer of the old version once the new one has all",
+  needsNats,
   async () => {
     const queue = rig.newQueue();
     const fronts = [
@@ -112,7 +114,7 @@ natsTest(
   },
 );
 
-natsTest("items that wait for a version whose last worker ends go to the next version", async () => {
+test("items that wait for a version whose last worker ends go to the next version", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers" });
   let go: () => void = () => undefined;
@@ -139,7 +141,7 @@ natsTest("items that wait for a version whose last worker ends go to the next ve
   await until(async () => (await waiting(front)) === 0, "nothing stays in the queue");
 });
 
-natsTest("a worker of another shape beside the right one gets nothing, and says so", async () => {
+test("a worker of another shape beside the right one gets nothing, and says so", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers" });
   await start(queue, "1");
@@ -152,21 +154,25 @@ natsTest("a worker of another shape beside the right one gets nothing, and says 
   assert.match(stray.worker.unavailableReason!, /this worker serves words, others of this name serve numbers/);
 });
 
-natsTest("a front end whose workers all serve something else warns once, and takes calls when one fits", async () => {
-  const queue = rig.newQueue();
-  const warnings: string[] = [];
-  const front = await rig.frontEnd<number, unknown>(queue, {
-    serves: "numbers",
-    onWarning: (message) => void warnings.push(message),
-  });
-  await rig.worker(queue, (items: number[]) => items, { serves: "words" });
-  await rig.worker(queue, (items: number[]) => items, { serves: "words" });
-  await until(() => front.otherWorkers().length === 2, "both are known");
-  assert.deepEqual(warnings, [
-    `sheaf: the queue ${queue}: this front end calls numbers, its workers serve words; start all with the same model.`,
-  ]);
-  await rig.worker(queue, (items: number[]) => items, { serves: "numbers" });
-  await front.ready();
-  assert.equal(await front(1), 1);
-  assert.equal(warnings.length, 1);
-});
+test(
+  "a front end whose workers all serve something else warns once, and takes calls when one fits",
+  needsNats,
+  async () => {
+    const queue = rig.newQueue();
+    const warnings: string[] = [];
+    const front = await rig.frontEnd<number, unknown>(queue, {
+      serves: "numbers",
+      onWarning: (message) => void warnings.push(message),
+    });
+    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+    await until(() => front.otherWorkers().length === 2, "both are known");
+    assert.deepEqual(warnings, [
+      `sheaf: the queue ${queue}: this front end calls numbers, its workers serve words; start all with the same model.`,
+    ]);
+    await rig.worker(queue, (items: number[]) => items, { serves: "numbers" });
+    await front.ready();
+    assert.equal(await front(1), 1);
+    assert.equal(warnings.length, 1);
+  },
+);

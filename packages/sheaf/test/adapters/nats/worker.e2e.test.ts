@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { createBatcher, type Batcher } from "../../../dist/index.js";
 import type { NatsWorker } from "../../../dist/adapters/nats/index.js";
-import { Gate, Rig, double, natsTest, until } from "./rig.js";
+import { Gate, Rig, double, needsNats, until } from "./rig.js";
 
 const rig = new Rig();
 async function workerOf(queue: string, batcher: Batcher<number, number>): Promise<NatsWorker> {
@@ -10,7 +11,7 @@ async function workerOf(queue: string, batcher: Batcher<number, number>): Promis
   return worker;
 }
 
-natsTest("a closed batcher drains its worker: what it was given goes to another one", async () => {
+test("a closed batcher drains its worker: what it was given goes to another one", needsNats, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue);
   const batcher = createBatcher(double);
@@ -24,7 +25,7 @@ natsTest("a closed batcher drains its worker: what it was given goes to another 
   assert.equal(await answer, 6);
 });
 
-natsTest("a drain past its grace gives back what runs, and leaves the batcher open", async () => {
+test("a drain past its grace gives back what runs, and leaves the batcher open", needsNats, async () => {
   const queue = rig.newQueue();
   const gate = new Gate();
   const front = await rig.frontEnd<number, number>(queue);
@@ -42,7 +43,7 @@ natsTest("a drain past its grace gives back what runs, and leaves the batcher op
   await batcher.close();
 });
 
-natsTest("one batcher serves a queue and callers in its own process", async () => {
+test("one batcher serves a queue and callers in its own process", needsNats, async () => {
   const queue = rig.newQueue();
   const gate = new Gate();
   const front = await rig.frontEnd<number, number>(queue);
