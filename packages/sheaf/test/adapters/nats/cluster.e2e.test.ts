@@ -131,7 +131,8 @@ test(
         fleet.warnings.some((warning) => electing.test(warning)),
         fleet.warnings.join("\n"),
       );
-      assert.ok(fleet.warnings.some((warning) => /takes items again, after \d+ ms/.test(warning)));
+      const isOver = (warning: string): boolean => /takes items again, after \d+ ms/.test(warning);
+      await until(() => fleet.warnings.some(isOver), "a front end sees that the election is over");
       await until(() => isEmpty(fleet.fronts[0]!), "every place is free again");
     } finally {
       await fleet.end();
