@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { pack, unpack, type WireError } from "sheaf/internal/nats";
+import { unpack, type WireError } from "sheaf/internal/nats";
 import type { MetricFamily } from "sheaf/internal/metrics";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 
@@ -78,7 +78,7 @@ const nothing = new Uint8Array();
 export class Messages {
   readonly #socket: Socket;
   readonly #onMessage: (head: object, body: Uint8Array) => void;
-  #out: Uint8Array[] = [];
+  #out: { readonly json: string; readonly jsonBytes: number; readonly body: Uint8Array }[] = [];
   #outBytes = 0;
   /** Pieces of a message that is not complete. */
   #in: Buffer[] = [];
@@ -92,18 +92,22 @@ export class Messages {
   }
 
   send(head: object, body: Uint8Array = nothing): void {
-    const message = pack(head, body);
-    if (this.#out.push(message) === 1) setImmediate(() => this.#flush());
-    this.#outBytes += 4 + message.length;
+    const json = JSON.stringify(head);
+    const jsonBytes = Buffer.byteLength(json);
+    if (this.#out.push({ json, jsonBytes, body }) === 1) setImmediate(() => this.#flush());
+    this.#outBytes += 8 + jsonBytes + body.length;
   }
 
+  /** Packs all messages into one buffer: one copy of each body. */
   #flush(): void {
     const bytes = Buffer.allocUnsafe(this.#outBytes);
     let at = 0;
-    for (const message of this.#out) {
-      at = bytes.writeUInt32LE(message.length, at);
-      bytes.set(message, at);
-      at += message.length;
+    for (const { json, jsonBytes, body } of this.#out) {
+      at = bytes.writeUInt32LE(4 + jsonBytes + body.length, at);
+      at = bytes.writeUInt32LE(jsonBytes, at);
+      at += bytes.write(json, at);
+      bytes.set(body, at);
+      at += body.length;
     }
     this.#out = [];
     this.#outBytes = 0;
