@@ -48,11 +48,11 @@ for (let round = 0; round <= rounds; round++)
     }
 const columns = ["main", "front", "hub", "worker", "supervisor", "perSecond", "batch", "p50"];
 console.log(
-  `CPU µs a request by process, all fronts together (median of ${rounds}); stolen: ${(stealSeconds() - stealBefore).toFixed(1)} s`,
+  `CPU µs a request of the processes' main threads, all fronts together (median of ${rounds}); stolen: ${(stealSeconds() - stealBefore).toFixed(1)} s`,
 );
 console.log(
   table([
-    ["", "one process", "fronts", "hub", "its threads", "first process", "sum", "requests/s", "mean batch", "p50 ms"],
+    ["", "one process", "fronts", "hub", "other threads", "first process", "sum", "requests/s", "mean batch", "p50 ms"],
     ...[...measured].map(([name, rows]) => {
       const of = Object.fromEntries(columns.map((column) => [column, median(rows.map((row) => row[column]))]));
       const cpu = [of.main, of.front, of.hub, of.worker, of.supervisor];
@@ -141,14 +141,14 @@ function processesOf(pid) {
   return children.map((child) => ({ role: roleOf(child), pid: child }));
 }
 
-/** CPU time in ms so far: of one process's main thread, or of fronts, the hub's main thread and the first process; and of the others. */
+/** CPU time in ms so far of the main threads of each kind of process, and of all other threads. */
 function cpuOf(pid) {
   const sum = { main: 0, front: 0, hub: 0, worker: 0, supervisor: 0 };
   const children = processesOf(pid);
   for (const { role, pid: id } of [{ role: children.length > 0 ? "supervisor" : "main", pid }, ...children])
     for (const thread of readdirSync(`/proc/${id}/task`)) {
       const ns = Number(readFileSync(`/proc/${id}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
-      sum[role === "hub" || role === "main" ? (Number(thread) === id ? role : "worker") : role] += ns / 1e6;
+      sum[Number(thread) === id ? role : "worker"] += ns / 1e6;
     }
   return sum;
 }

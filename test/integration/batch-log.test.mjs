@@ -91,21 +91,6 @@ describe("on PGlite", () => {
     await log.close();
   });
 
-  test("a table without the columns of failed items gets them by the line in the reference", async () => {
-    const [table] = batchLogTableSql({ table: "old" });
-    const old = table.replace(/ {2}(failed_items|extra_runs) .*\n/g, "");
-    assert.notEqual(old, table);
-    await db.exec(old);
-    const blocks = codeBlocks(readFileSync(new URL("../../docs/reference/databases.md", import.meta.url), "utf8"));
-    await db.exec(blocks.find(({ text }) => text.includes("ALTER TABLE")).text.replace("batch_metrics", "old"));
-    const log = batchLog(db, { table: "old" });
-    const batcher = double();
-    log.watch(batcher);
-    await batcher(1);
-    await log.flush();
-    assert.equal((await log.close()).written, 1);
-  });
-
   test("the snippet of docs/guide/databases.md prints what stands below it", async (t) => {
     const blocks = codeBlocks(readFileSync(new URL("../../docs/guide/databases.md", import.meta.url), "utf8"));
     const { text, output } = blocks.find((block) => block.text.includes("batchLog(pool)"));

@@ -5,4 +5,4 @@ export type { NatsConnection, NatsMessage, NatsSubscription } from "../adapters/
 export type { WorkerBatcher, WorkerCounts } from "../adapters/nats/worker/worker.ts";
 export { describeError, rebuildError, type WireError } from "../core/contract/wire-error.ts";
 export { binaryCodec, type Codec } from "../shared/binary-codec.ts";
-export { pack, unpack } from "../shared/packed.ts";
+export { unpack } from "../shared/packed.ts";

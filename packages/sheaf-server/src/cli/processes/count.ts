@@ -5,7 +5,7 @@ import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 /** Memory of a front, with room for its requests. */
-const frontBytes = 96 * 1024 * 1024;
+const frontBytes = 128 * 1024 * 1024;
 const mostAutomatic = 8;
 
 /** HTTP_PROCESSES as a number. @throws {ConfigError} in a fleet, whose gateways are such processes. */
