@@ -106,7 +106,7 @@ async function openBatch(url: string, input: string, endpoint: string, folder: s
   const metadata = { input_sha256: hash.digest("hex") };
   const [left] = data;
   if (left !== undefined && left.metadata?.["input_sha256"] !== metadata.input_sha256)
-    throw new UsageError(`${folder} has the results of another input. Finish that one, or remove the folder.`);
+    throw new UsageError(`${folder} has the results of another input. Finish that input first, or remove the folder.`);
   if (left !== undefined) return left;
   const form = new FormData();
   form.set("purpose", "batch");

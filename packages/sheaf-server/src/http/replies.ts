@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
-import { Problem, problemOf } from "../problems/problem.ts";
+import { Problem, problemOf, retryIn } from "../problems/problem.ts";
 import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
 import { withoutStack } from "../problems/without-stack.ts";
 import { RetryTimes } from "./retry-times.ts";
@@ -76,6 +76,6 @@ export function problemFor(error: unknown, queue: Queue, tenant: object = queue)
       ? room
       : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
   const message = `${reason} Retry in ${retryMs} ms.`;
-  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
+  const headers = retryIn(retryMs);
   return withoutStack(() => new Problem("QUEUE_FULL", message, { status, headers, cause: error }));
 }

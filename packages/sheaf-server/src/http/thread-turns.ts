@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { clientClosedRequest, Problem } from "../problems/problem.ts";
+import { clientClosedRequest, Problem, retryIn } from "../problems/problem.ts";
 import { costs } from "../shared/costs.ts";
 import { callerOf } from "./check-callers.ts";
 
@@ -106,7 +106,7 @@ export const tooManyBodies = (): Problem =>
     "QUEUE_FULL",
     `Too many requests of ${costs.largeBytes} bytes and more wait to be read. Retry in 1000 ms.`,
     {
-      headers: { "retry-after": "1", "retry-after-ms": "1000" },
+      headers: retryIn(1000),
     },
   );
 

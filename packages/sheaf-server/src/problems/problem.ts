@@ -126,6 +126,12 @@ export const retryAfter = (ms: number): Record<string, string> => ({
   "retry-after": String(Math.max(1, Math.ceil(ms / 1000))),
 });
 
+/** `retryAfter`, and the exact time in milliseconds. */
+export const retryIn = (ms: number): Record<string, string> => ({
+  ...retryAfter(ms),
+  "retry-after-ms": String(Math.ceil(ms)),
+});
+
 /**
  * The library's messages name its own options, which neither a client nor the operator of a server has: these say what
  * they can do.

@@ -1,5 +1,6 @@
 import { pipeline, Readable } from "node:stream";
 import { createRateLimit, type BatcherStats } from "sheaf";
+import { boundedText, TooLarge } from "sheaf/internal/openai";
 import { pacedCalls, type PacedCalls, type PacedContext } from "sheaf/adapters/llm";
 import { Agent, request } from "undici";
 import { hasTenants } from "../tenants/callers.ts";
@@ -107,7 +108,13 @@ async function send(
       contentType: String(told["content-type"] ?? "application/octet-stream"),
       headers: headersOf(told),
     };
-    const text = await textUpTo(reply.body, longestRefusalBytes);
+    const text = await boundedText(reply.body[Symbol.asyncIterator](), longestRefusalBytes, false).catch(
+      (error: unknown) => {
+        reply.body.destroy();
+        if (!(error instanceof TooLarge)) throw error;
+        return undefined;
+      },
+    );
     throw new UpstreamError(text === undefined ? longRefusal(facts) : { ...facts, text });
   }
   const isStream = /^text\/event-stream/i.test(String(told["content-type"]));
@@ -131,14 +138,4 @@ function headersOf(told: Readonly<Record<string, string | string[] | undefined>>
   const headers = new Headers();
   for (const [name, value] of Object.entries(told)) for (const each of [value ?? []].flat()) headers.append(name, each);
   return headers;
-}
-
-async function textUpTo(body: AsyncIterable<Buffer>, most: number): Promise<string | undefined> {
-  const pieces: Buffer[] = [];
-  let length = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    if ((length += piece.length) > most) return undefined;
-  }
-  return Buffer.concat(pieces).toString();
 }

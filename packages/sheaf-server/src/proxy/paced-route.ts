@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { BatcherError } from "sheaf";
 import { callOptionsOf, type InferOptions } from "../http/call-options.ts";
 import { callerOf, nameUser } from "../http/check-callers.ts";
-import { clientClosedRequest, Problem, problemOf } from "../problems/problem.ts";
+import { clientClosedRequest, Problem, problemOf, retryIn } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 import { runAs } from "../tenants/caller.ts";
 import { passOn } from "./embeddings-route.ts";
@@ -55,7 +55,7 @@ export async function answerPaced(
   }
 }
 
-/** Headers for the proxy itself, and those that change: answers are read, so that they must not be compressed. */
+/** Headers that are for the proxy or that it sets itself; without `accept-encoding` the answer comes uncompressed, so its usage can be read. */
 const notForwarded = ["host", "content-length", "accept-encoding", "x-sheaf-priority", "x-request-timeout-ms"];
 
 function headersOf({ headers }: FastifyRequest, settings: Settings): UpstreamHeaders {
@@ -65,7 +65,6 @@ function headersOf({ headers }: FastifyRequest, settings: Settings): UpstreamHea
 }
 
 function full(error: BatcherError): Problem {
-  const retryMs = Number(error.details["retryAfterMs"]);
-  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(Math.ceil(retryMs)) };
+  const headers = retryIn(Number(error.details["retryAfterMs"]));
   return new Problem("QUEUE_FULL", error.message, { status: 429, headers, cause: error });
 }

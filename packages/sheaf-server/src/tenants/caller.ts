@@ -1,6 +1,6 @@
 import { BatcherError, type Priority } from "sheaf";
 import { priorities } from "sheaf/internal/http";
-import { Problem } from "../problems/problem.ts";
+import { Problem, retryIn } from "../problems/problem.ts";
 import { withoutStack } from "../problems/without-stack.ts";
 import type { ApiKey, SentKey } from "./api-keys.ts";
 import type { Meter } from "./meter.ts";
@@ -205,7 +205,6 @@ const spread = 0.25;
 
 function tooMany({ name }: Tenant, reason: string, waitMs: number): Problem {
   const retryMs = Math.max(1, Math.ceil(waitMs * (1 + spread * Math.random())));
-  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
   const message = `${name} may send ${reason}. Retry in ${retryMs} ms.`;
-  return withoutStack(() => new Problem("TENANT_LIMIT", message, { headers }));
+  return withoutStack(() => new Problem("TENANT_LIMIT", message, { headers: retryIn(retryMs) }));
 }

@@ -1,5 +1,5 @@
 export { retryAfterMsOf } from "../adapters/api-client/api-error.ts";
-export { replyText, TooLarge } from "../adapters/shared/bounded-text.ts";
+export { boundedText, replyText, TooLarge } from "../adapters/shared/bounded-text.ts";
 export { statusIn } from "../adapters/openai/client.ts";
 export { isHang } from "../adapters/api-client/isolation.ts";
 export { outputIn, usageIn } from "../adapters/llm/tokens-of.ts";

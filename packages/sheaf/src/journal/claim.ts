@@ -40,7 +40,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
         `${folder} belongs to process ${owner.pid} on ${owner.host} since ${owner.since}. ` +
           (isOwn
             ? "This process uses it for something else: choose another folder."
-            : "Stop that one, or choose another folder."),
+            : "Stop that process, or choose another folder."),
       );
     }
     await removeStale(path, before);

@@ -28,7 +28,7 @@ const mostExcess = 0.5;
 const successesForSize = 50;
 /** Requests in flight at first, while nothing is known of the service's limits. */
 const firstAtOnce = 8;
-/** If no reply wakes those that wait. */
+/** Calls that wait look at the limit again after this time, if no reply has woken them. */
 const lookAgainMs = 5000;
 /** Limits count by the minute, and so does the need of live calls. */
 const minuteMs = 60_000;
@@ -45,9 +45,9 @@ const byKind = <T>(of: (kind: AnyKind) => T): Record<AnyKind, T> =>
 /** One request to the service, from its start. */
 export interface SentRequest {
   readonly size: RequestSize;
-  /** Of its tokens, those of the answer. */
+  /** Tokens of the answer, out of those in `size`. */
   readonly output: number;
-  /** Of them, those that the service counts only as they come: the request sets no limit for which it could hold room. */
+  /** Output tokens that the service counts only as they come, because the request sets no maximum for it to reserve. */
   readonly due: number;
   readonly sentAtMs: number;
   readonly number: number;

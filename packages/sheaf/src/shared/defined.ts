@@ -1,4 +1,4 @@
-/** Options without those that are `undefined`. */
+/** Options without `undefined` values. */
 export type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
 
 /** The properties that have a value, so that an option given as `undefined` keeps its default under a spread. */

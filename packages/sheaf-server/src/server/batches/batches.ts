@@ -89,7 +89,7 @@ export class Batches {
     await this.#store.tick().catch((error: unknown) => this.#parts.app.log.warn(`Batches: ${messageOf(error)}`));
   }
 
-  /** Open batches; those that run with their lines per second and the time since their last result. */
+  /** Open batches. Running batches also have their lines per second and the time since their last result. */
   figures(): readonly BatchFigures[] {
     const nowMs = performance.now();
     return this.#open.map((batch) => {

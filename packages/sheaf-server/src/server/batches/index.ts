@@ -20,7 +20,7 @@ export interface BackgroundWork {
 
 const nothing: BackgroundWork = { families: () => [], figures: () => undefined };
 
-/** Opens the folder and adds the routes. Call it before adding those that batches may use. */
+/** Opens the folder and adds the routes. Call it before adding the routes that batches may use. */
 export async function backgroundWork(
   app: FastifyInstance,
   models: Models,

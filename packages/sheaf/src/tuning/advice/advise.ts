@@ -130,7 +130,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   if (speed === 1 && !(off < mostOff && off > 1 / mostOff))
     return nothing(
       `the replay of the present settings gives ${quantile} ${shown(replayed![quantile])}, the record ` +
-        `${shown(recordedMs[quantile])}: something that it does not hold decides`,
+        `${shown(recordedMs[quantile])}: something outside the record decides`,
     );
   if (chosen === present) return nothing(`none of ${tried.length + queues.length} settings is better`);
   const gains = before.map((one, i) => gainOf(one, after[i]!, quantile));

@@ -26,7 +26,7 @@ export interface RunLine {
   readonly weight?: number | readonly number[];
   /** In milliseconds, whole ones. Default: none. */
   readonly timeout?: number | readonly number[];
-  /** `error`, `partial`, or `refused`: the calls of that one will run again, and are not in it. Default: `ok`. */
+  /** `error`, `partial`, or `refused`: a refused run lists no calls, because they run again. Default: `ok`. */
   readonly outcome?: string;
   /** Items that failed. */
   readonly failed?: number;

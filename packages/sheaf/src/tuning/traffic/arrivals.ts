@@ -51,7 +51,7 @@ export type Arrivals =
        */
       readonly lanes?: ArrayLike<number> | undefined;
       /**
-       * The timeout of each call, in milliseconds; 0 is none of its own.
+       * The timeout of each call, in milliseconds; 0: the call has none.
        * @default none
        */
       readonly timeoutsMs?: ArrayLike<number> | undefined;

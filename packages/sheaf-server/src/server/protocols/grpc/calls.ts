@@ -1,6 +1,6 @@
 import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
 import { hostCheck } from "../../../http/allowed-hosts.ts";
-import { Problem, problemOf } from "../../../problems/problem.ts";
+import { Problem, problemOf, retryIn } from "../../../problems/problem.ts";
 import { requestId } from "../../../http/request-id.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import type { Caller } from "../../../tenants/caller.ts";
@@ -37,7 +37,7 @@ export function callGuard(settings: Settings, callers: Callers, connections: () 
     }
     if (connections().calls < maxConnections) return undefined;
     const message = `${maxConnections} calls are open (MAX_CONNECTIONS); retry later.`;
-    return new Problem("QUEUE_FULL", message, { headers: { "retry-after": "1", "retry-after-ms": "1000" } });
+    return new Problem("QUEUE_FULL", message, { headers: retryIn(1000) });
   };
   return ({ path }, call) => {
     let id = "";

@@ -146,7 +146,7 @@ const computeStats = (run: Duration): object => ({
 
 const durationStat = ({ count, ms }: Duration): object => ({ count, ns: Math.max(0, Math.round(ms * 1e6)) });
 
-/** Every model and its state in Triton's words, those of a folder that are not loaded too; or those that are ready. */
+/** Every model with its state in Triton's words, including unloaded models of a folder; with `readyOnly`, just the ready ones. */
 export async function repositoryIndex(
   models: Models,
   { readyOnly }: { readonly readyOnly: boolean },

@@ -45,7 +45,7 @@ export async function writeRows(
   return results;
 }
 
-/** Rows as the source of a statement, without those that cannot be encoded; `places` are the indices of the others. */
+/** Rows as the source of a statement. Rows that cannot be encoded are left out; `places` are the indices of the rest. */
 export function sourceOf(
   rows: readonly (readonly unknown[])[],
   columns: readonly Column[],
