@@ -15,8 +15,7 @@ export interface Replay {
 
 /** `speed`: how many times as fast as they came. */
 export function replayOf({ calls }: Recording, speed: number): Replay {
-  // The first is at 0 but for rounding: a negative moment would not count.
-  const arrivalsMs = calls.atMs.map((atMs) => (atMs - calls.atMs[0]!) / speed);
+  const arrivalsMs = calls.atMs.map((atMs) => atMs / speed);
   const lines = priorities.map((priority) =>
     Buffer.from(priority === "interactive" ? "" : renderHeader("x-sheaf-priority", priority)),
   );

@@ -173,41 +173,43 @@ const at = (column: number | readonly number[] | undefined, place: number, usual
   (typeof column === "object" ? column[place] : column) ?? usual;
 
 function joined(model: string, readers: readonly Reader[]): Recording {
-  const filled = readers.filter(({ columns }) => columns.atMs.length > 0).sort((a, b) => startOf(a) - startOf(b));
-  const count = filled.reduce((sum, { columns }) => sum + columns.atMs.length, 0);
-  const all = {
-    atMs: new Float64Array(count),
-    endMs: new Float64Array(count),
-    lane: new Uint8Array(count),
-    weight: new Float64Array(count),
-    tenant: new Int32Array(count),
-    timeoutMs: new Float64Array(count),
-  };
-  let next = 0;
-  let [endsAtMs, shiftMs] = [0, NaN];
-  for (const { columns, originMs } of filled) {
-    const order = Uint32Array.from(columns.atMs.keys()).sort((a, b) => columns.atMs[a]! - columns.atMs[b]!);
-    const startsAtMs = originMs + columns.atMs[order[0]!]!;
-    if (Number.isNaN(shiftMs)) shiftMs = -startsAtMs;
-    shiftMs -= Math.max(0, startsAtMs + shiftMs - endsAtMs - longestPauseMs);
-    for (const place of order) {
-      for (const name of names) all[name][next] = columns[name][place]!;
-      all.atMs[next]! += originMs + shiftMs;
-      all.endMs[next++]! += originMs + shiftMs;
+  const files = readers
+    .filter(({ columns }) => columns.atMs.length > 0)
+    .map((reader) => ({ ...reader, firstMs: reader.columns.atMs.reduce((first, atMs) => Math.min(first, atMs)) }))
+    .sort((a, b) => a.originMs + a.firstMs - (b.originMs + b.firstMs));
+  const found: Columns = { atMs: [], endMs: [], lane: [], weight: [], tenant: [], timeoutMs: [] };
+  let [endsAtMs, cutMs] = [0, 0];
+  for (const { columns, originMs, firstMs } of files) {
+    // Not as moments since 1970: a number holds those to a quarter of a microsecond.
+    const startsAtMs = originMs - files[0]!.originMs + (firstMs - files[0]!.firstMs);
+    cutMs = Math.max(cutMs, startsAtMs - endsAtMs - longestPauseMs);
+    const shiftMs = startsAtMs - cutMs - firstMs;
+    for (let call = 0; call < columns.atMs.length; call++) {
+      for (const name of names) found[name].push(columns[name][call]!);
+      const atMs = (found.atMs[found.atMs.length - 1]! += shiftMs);
+      found.endMs[found.endMs.length - 1]! += shiftMs;
+      endsAtMs = Math.max(endsAtMs, atMs);
     }
-    endsAtMs = all.atMs[next - 1]!;
   }
-  const known = all.weight.filter((weight) => !Number.isNaN(weight));
+  // Files may be of the same time.
+  const order = Uint32Array.from(found.atMs.keys()).sort((a, b) => found.atMs[a]! - found.atMs[b]!);
+  const inOrder = (column: readonly number[]): Float64Array => Float64Array.from(order, (call) => column[call]!);
+  const known = found.weight.filter((weight) => !Number.isNaN(weight));
   const meanWeight = known.length === 0 ? 1 : known.reduce((sum, weight) => sum + weight, 0) / known.length;
   return {
     model,
-    calls: { count, ...all, weight: all.weight.map((weight) => (Number.isNaN(weight) ? meanWeight : weight)) },
-    runs: filled.flatMap(({ runs }) => runs),
-    settings: filled.at(-1)?.settings,
-    lost: filled.reduce((sum, { lost }) => sum + lost, 0),
-    cached: filled.reduce((sum, { cached }) => sum + cached, 0),
+    calls: {
+      count: order.length,
+      atMs: inOrder(found.atMs),
+      endMs: inOrder(found.endMs),
+      lane: Uint8Array.from(inOrder(found.lane)),
+      weight: inOrder(found.weight).map((weight) => (Number.isNaN(weight) ? meanWeight : weight)),
+      tenant: Int32Array.from(inOrder(found.tenant)),
+      timeoutMs: inOrder(found.timeoutMs),
+    },
+    runs: files.flatMap(({ runs }) => runs),
+    settings: files.at(-1)?.settings,
+    lost: files.reduce((sum, { lost }) => sum + lost, 0),
+    cached: files.reduce((sum, { cached }) => sum + cached, 0),
   };
 }
-
-const startOf = ({ columns, originMs }: Reader): number =>
-  originMs + columns.atMs.reduce((first, atMs) => Math.min(first, atMs), Infinity);
