@@ -22,6 +22,7 @@ export const proxy: RunCommand = running(proxyCommand, async (command) => {
     throw new ConfigError(
       "sheaf proxy does not use API_KEY: callers send the upstream's keys, which it forwards, or keys of API_KEYS_FILE.",
     );
+  if (settings.recordFile !== undefined) throw new ConfigError("sheaf proxy records no calls: remove RECORD_FILE.");
   if (settings.cacheDir !== undefined)
     throw new ConfigError("sheaf proxy keeps its cache in memory: remove CACHE_DIR.");
   if ((settings.apiKeysFile === undefined) !== (settings.upstreamApiKey === undefined))

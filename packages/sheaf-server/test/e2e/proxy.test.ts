@@ -89,6 +89,7 @@ test("without an upstream, with a wrong one, and with API_KEY: exit code 2, and 
     [["--upstream", "nowhere"], {}, /--upstream must be an http or https URL/],
     [["--upstream", "http://u:secret@h"], {}, /got "http:\/\/…@h"/],
     [["--upstream", "http://h"], { API_KEY: "x" }, /sheaf proxy does not use API_KEY/],
+    [["--upstream", "http://h"], { RECORD_FILE: "x" }, /sheaf proxy records no calls: remove RECORD_FILE/],
     ...["--workers", "--warmup-batches", "--batch-dependent", "--max-text-chars", "--role", "--nats-url"].map(
       (flag): [readonly string[], Record<string, string>, RegExp] => [
         ["--upstream", "http://h", flag, "2"],
