@@ -42,9 +42,9 @@ export class RecordFile {
   }
 
   /** Records the calls of a batcher until the returned function is called. */
-  add(batcher: Batcher<never, unknown>, cached?: () => number): () => void {
+  add(batcher: Pick<Batcher<never, unknown>, "name">, cached?: () => number): () => void {
     if (this.#isOver) return () => undefined;
-    const end = recordCalls(batcher, (line) => this.#write(line), { cached });
+    const end = recordCalls(batcher as Batcher<never, unknown>, (line) => this.#write(line), { cached });
     this.#ends.add(end);
     return () => {
       this.#ends.delete(end);

@@ -92,14 +92,15 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   const settings = { ...defaultSettings, ...options.settings };
   if (settings.batchesDir !== undefined && roleOf(settings) !== "alone")
     throw new ConfigError("A fleet runs no batches: remove BATCHES_DIR, or NATS_URL.");
-  if (settings.recordFile !== undefined && roleOf(settings) !== "alone")
-    throw new ConfigError("A fleet records no calls: remove RECORD_FILE, or NATS_URL.");
+  if (settings.recordFile !== undefined && roleOf(settings) === "worker")
+    throw new ConfigError("In a fleet the gateways record calls: remove RECORD_FILE from this worker.");
   // Imported only if needed: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
   const onDisk = await openResults(app, settings);
-  const fleet = joinFleet?.(options.models, settings, app.log, onDisk);
-  const models = fleet?.models ?? openModels(options.models, options.settings, onDisk, await openRecord(app, settings));
+  const record = await openRecord(app, settings);
+  const fleet = joinFleet?.(options.models, settings, app.log, onDisk, record);
+  const models = fleet?.models ?? openModels(options.models, options.settings, onDisk, record);
   if (options.modelsFolder !== undefined) {
     const repository = await FolderRepository.open(options.modelsFolder, { models, settings, log: app.log });
     models.repository = repository;

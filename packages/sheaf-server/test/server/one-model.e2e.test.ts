@@ -1,10 +1,14 @@
 // One list of promises for a model, wherever its batches run: on this machine, or on a worker behind a gateway.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readRecords } from "sheaf/internal/tuning";
 import { createServer, type ModelDefinition } from "../../dist/index.js";
 import type { RunningServer } from "../../dist/server/server.js";
 import type { Settings } from "../../dist/settings/settings.js";
+import { temporaryFolder } from "../folder.js";
 import { nats, skip } from "../e2e/nats.js";
 import { atEnd } from "../at-end.js";
 import type { Reply } from "../asking.js";
@@ -52,7 +56,7 @@ const places: Readonly<Record<"one machine" | "a gateway", Open>> = {
     return { server, runner: server };
   },
   "a gateway": async (t, model, settings) => {
-    const runner = await worker(t, model, settings);
+    const runner = await worker(t, model, { ...settings, recordFile: undefined });
     const server = await serving(t, [model], { natsUrl: nats.url, role: "gateway", ...settings });
     await server.ready();
     return { server, runner };
@@ -95,6 +99,23 @@ for (const [place, open] of Object.entries(places)) {
     assert.deepEqual(model.ran, [1, 2, 3]);
     const { text } = await server.get("/metrics");
     assert.match(text, new RegExp(`sheaf_cache_hits_total\\{batcher="${model.name}"\\} 2`));
+  });
+
+  promise("its record has each call, and the settings of those who run batches", async (t) => {
+    const model = noting();
+    const recordFile = join(temporaryFolder(t), "record.jsonl");
+    const settings = { maxBatchSize: 3, schedulerStrategy: "fifo", maxWaitMs: 7, workers: 1 } as const;
+    const { server } = await open(t, model, { ...settings, recordFile, cacheMaxBytes: 2 ** 20 });
+    const priority = { "x-sheaf-priority": "bulk" };
+    await Promise.all([1, 2, 3, 4, 5].map((first) => server.post("/infer", item(first), priority)));
+    assert.equal((await server.post("/infer", item(5))).headers.get("x-sheaf-cache"), "hit");
+    await server.close();
+    const lines = readFileSync(recordFile, "utf8").split("\n");
+    const { calls, runs, settings: recorded, cached } = (await readRecords([lines])).get(model.name)!;
+    assert.deepEqual([[...calls.lane], cached], [[2, 2, 2, 2, 2], 1]);
+    assert.equal(runs.reduce((sum, { size }) => sum + size, 0), 5); // prettier-ignore
+    const { policy, maxBatchSize, maxWaitMs, concurrency } = recorded!;
+    assert.deepEqual([policy, maxBatchSize, maxWaitMs, concurrency], ["fixed-window", 3, 7, 1]);
   });
 
   promise("an error is not kept", async (t) => {

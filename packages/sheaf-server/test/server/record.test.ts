@@ -64,11 +64,12 @@ test("a restart begins a new file, and so does a file that has grown too large",
   assert.equal(linesOf(path).find(({ run }) => run !== undefined)!["run"], first + 1, "the second goes on");
 });
 
-test("a path that cannot be written, or is no file, and a fleet stop the start with the reason", async (t) => {
+test("a path that cannot be written, or is no file, and a worker of a fleet stop the start with the reason", async (t) => {
   const folder = temporaryFolder(t);
   const failing = (settings: object, reason: RegExp): Promise<void> =>
     assert.rejects(serving(t, [doubling()], settings), reason);
   await failing({ recordFile: join(folder, "no", "where") }, /RECORD_FILE cannot be written: ENOENT/);
   await failing({ recordFile: folder }, /RECORD_FILE cannot be written: .* is no file/);
-  await failing({ recordFile: join(folder, "r"), natsUrl: "nats://127.0.0.1:1" }, /A fleet records no calls/);
+  const worker = { recordFile: join(folder, "r"), natsUrl: "nats://127.0.0.1:1", role: "worker" };
+  await failing(worker, /the gateways record calls: remove RECORD_FILE from this worker/);
 });

@@ -34,7 +34,7 @@ export function callable<In, Out>(
   name: string,
   pendingNow: () => BatcherPending,
   room?: AskRoom,
-  inside?: Inside,
+  inside?: object,
 ): Batcher<In, Out> {
   const batcher = Object.assign(call, methods, { [readPending]: pendingNow, [askRoom]: room, [readInside]: inside });
   return Object.defineProperties(batcher, { name: { value: name }, pending }) as unknown as Batcher<In, Out>;
@@ -48,9 +48,13 @@ export function callable<In, Out>(
 export const checkRoom = (batcher: Pick<Batcher<never, unknown>, "name">, options: CallOptions | undefined): void =>
   (batcher as unknown as { readonly [askRoom]?: AskRoom })[askRoom]?.(options);
 
-/** Undefined for a batcher that runs its batches elsewhere. */
-export const insideOf = (batcher: Batcher<never, unknown>): Inside | undefined =>
-  (batcher as unknown as { readonly [readInside]?: Inside })[readInside];
+/** `Inside`, or what else a recorder looks at in a batcher that runs its batches elsewhere; undefined if there is nothing. */
+export const insideOf = (batcher: object): object | undefined =>
+  (batcher as { readonly [readInside]?: object })[readInside];
+
+/** Lets a recorder look at what stands in for a batcher. */
+export const withInsideOf = <T extends object>(batcher: object, standIn: T): T =>
+  Object.assign(standIn, { [readInside]: insideOf(batcher) });
 
 /** The changes that a batcher makes to a call before it passes it on to another. */
 export interface BatcherWrap<In, Inner> {

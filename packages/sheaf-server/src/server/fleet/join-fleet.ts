@@ -2,6 +2,7 @@ import type { CallOptions } from "sheaf";
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { binaryCodec, type Codec } from "sheaf/internal/nats";
 import { forBatcher, type InferOptions } from "../../http/call-options.ts";
+import type { RecordFile } from "../../observe/record-file.ts";
 import { queueTraces } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -42,6 +43,7 @@ export function joinFleet(
   settings: Settings,
   log: FleetLog,
   onDisk?: KeptResults,
+  record?: RecordFile,
 ): Fleet {
   const role = roleOf(settings);
   log.info({ role, nats: masked(settings.natsUrl ?? "") }, "joining a fleet");
@@ -72,7 +74,7 @@ export function joinFleet(
       ...forBatcher(options),
       tag: tagOf(senderOf(options), traceOf(options.tag)),
     });
-    const model = new ServedModel(definition, own, { batcher: frontEnd, isTenanted, callOf, cache, local });
+    const model = new ServedModel(definition, own, { batcher: frontEnd, isTenanted, callOf, cache, local, record });
     model.join(new GatewayPart(frontEnd, connection, own.natsHoldMs));
     return model;
   };

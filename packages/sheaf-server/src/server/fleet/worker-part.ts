@@ -1,5 +1,5 @@
 import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
-import type { NatsQueueOptions, WorkerBatcher } from "sheaf/internal/nats";
+import { withInsideOf, type NatsQueueOptions, type WorkerBatcher } from "sheaf/internal/nats";
 import { continuedTraces } from "../../observe/tracing.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ServedModel } from "../models/served-model.ts";
@@ -40,7 +40,7 @@ export class WorkerPart implements FleetPart {
     const { batcher, name } = model;
     const { capacity, subscribe } = batcher;
     const continueTrace = continuedTraces(name, "nats");
-    return {
+    return withInsideOf(batcher, {
       capacity,
       subscribe,
       get pending() {
@@ -56,6 +56,6 @@ export class WorkerPart implements FleetPart {
           model.runItem(item, { ...options, tag: traceparent, sender: sender ?? {} }),
         );
       },
-    };
+    } satisfies WorkerBatcher<unknown, unknown>);
   }
 }

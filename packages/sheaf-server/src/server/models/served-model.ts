@@ -123,7 +123,7 @@ export class ServedModel {
     this.#isTenanted = batcher === undefined || parts.isTenanted === true;
     this.#callOf = parts.callOf ?? forBatcher;
     this.batcher = batcher ?? this.#openBatcher(false);
-    if (batcher !== undefined) this.#count(batcher);
+    if (batcher !== undefined) this.#observe(batcher);
     this.#workers?.onInstance(() => (this.#isReady = false));
     this.batcher.ready().then(
       () => this.#became("ready"),
@@ -323,13 +323,13 @@ export class ServedModel {
       this.#accounts.broke(sender, error);
     };
     const batcher = localBatcher(definition, settings, maxBatchSize, cache, found, isApart);
-    this.#count(batcher);
-    const end = this.#record?.add(batcher, isApart ? undefined : () => cache?.counts.hits ?? 0);
-    if (end !== undefined) this.#endsOfRecord.push(end);
+    this.#observe(batcher, isApart);
     return batcher;
   }
 
-  #count(batcher: ModelBatcher): void {
+  #observe(batcher: ModelBatcher, isApart: boolean = false): void {
+    const end = this.#record?.add(batcher, isApart ? undefined : () => this.cache?.counts.hits ?? 0);
+    if (end !== undefined) this.#endsOfRecord.push(end);
     batcher.subscribe((record) => {
       this.statistics.batch(record);
       if (record.errorCode === "RUN_TIMEOUT") this.#isReady = false;

@@ -1,4 +1,4 @@
-import type { RecordedSettings } from "../record/lines.ts";
+import type { RecordedSettings } from "../../shared/recorded-settings.ts";
 import type { RecordedCalls, Recording } from "../record/recording.ts";
 import { closedLoopOf, type ClosedLoop } from "./closed-loop.ts";
 import { blocksOf, isKnownPolicy, overloadRate, type Play, type Played } from "./replay.ts";

@@ -3,7 +3,7 @@ import { auto } from "../../policies/auto/index.ts";
 import { fixedWindow } from "../../policies/fixed-window.ts";
 import { greedy } from "../../policies/greedy.ts";
 import type { Policy } from "../../policies/policy.ts";
-import type { RecordedSettings } from "../record/lines.ts";
+import type { RecordedSettings } from "../../shared/recorded-settings.ts";
 import type { RecordedCalls } from "../record/recording.ts";
 import { simulate } from "../simulate.ts";
 import { Random } from "../traffic/random.ts";

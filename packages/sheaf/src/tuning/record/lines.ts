@@ -1,12 +1,19 @@
+import type { RecordedSettings } from "../../shared/recorded-settings.ts";
+
 /** A whole number of microseconds. */
 type Us = number;
 
 /**
- * One run with its calls, in the order of its items. A column is one value where all calls have the same, and is missing where that
+ * One run with its calls, in the order of its items. In a fleet, some of its calls; a call that failed is one on its own there, for its
+ * run is not known. A column is one value where all calls have the same, and is missing where that
  * is the default.
  */
 export interface RunLine {
   readonly run: number;
+  /** In a fleet, where `run` is the number of the run at this worker; it may have more lines, in the records of other gateways too. */
+  readonly worker?: string;
+  /** In a fleet: the items of all gateways in it. */
+  readonly size?: number;
   readonly model: string;
   /** Dispatch, since the `origin` of the line before it that has one. */
   readonly at: Us;
@@ -59,22 +66,4 @@ export interface SecondLine {
   readonly expired?: number;
   readonly gaveUp?: number;
   readonly cached?: number;
-}
-
-/** What is not set is missing. */
-export interface RecordedSettings {
-  readonly maxBatchSize?: number | undefined;
-  readonly maxBatchWeight?: number | undefined;
-  readonly batchWeight?: "sum" | "padded" | "apart" | undefined;
-  readonly maxWaitMs?: number | undefined;
-  readonly concurrency: number;
-  /** Batches that each busy slot takes ahead. */
-  readonly prefetch?: number | undefined;
-  readonly maxQueueSize?: number | undefined;
-  readonly timeoutMs?: number | undefined;
-  readonly refuseLate?: number | undefined;
-  readonly policy: string;
-  readonly latencyBudgetMs?: number | undefined;
-  readonly overloadOrder?: "newest" | "arrival" | undefined;
-  readonly hasTenants?: true | undefined;
 }

@@ -1,11 +1,16 @@
+import type { Call } from "../../adapters/nats/front-end/call.ts";
+import type { FrontEndInside } from "../../adapters/nats/front-end/front-end.ts";
+import type { AnswerObserver } from "../../adapters/nats/front-end/pending-calls.ts";
+import type { ReplyHead } from "../../adapters/nats/wire/envelope.ts";
 import type { Batcher } from "../../core/contract/batcher.ts";
+import { priorities } from "../../core/contract/settings.ts";
 import type { BatchObserver } from "../../core/dispatch/dispatcher.ts";
 import type { Batch, Entry } from "../../core/queue/entry.ts";
-import { systemClock } from "../../core/runtime/runtime.ts";
+import { systemClock, type Clock } from "../../core/runtime/runtime.ts";
 import { insideOf, type Inside } from "../../core/wrap-batcher.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { checkFunction, checkOptions } from "../../shared/checks.ts";
-import type { RecordedSettings } from "./lines.ts";
+import { recordedSettings, type RecordedSettings } from "../../shared/recorded-settings.ts";
 
 export interface RecordOptions {
   /**
@@ -23,7 +28,7 @@ const maxTenants = 100_000;
 /**
  * Records the calls of a batcher: `write` gets a line of JSON for each run, and one for each second with runs. No line holds an
  * input, a result, a key or a tenant's name. Returns a function that ends it.
- * @throws {TypeError} for a batcher whose batches run elsewhere.
+ * @throws {TypeError} for a batcher whose batches run elsewhere, but for a front end of a fleet.
  * @experimental It may change in any minor version.
  */
 export function recordCalls<In, Out>(
@@ -33,18 +38,49 @@ export function recordCalls<In, Out>(
 ): () => void {
   checkFunction("write", write);
   checkOptions(options, { cached: checkFunction });
-  const inside = insideOf(batcher);
+  const inside = insideOf(batcher) as Inside | FrontEndInside | undefined;
   if (inside === undefined)
     throw new TypeError("recordCalls needs a batcher of createBatcher: this one's batches run elsewhere");
-  const recorder = new Recorder(batcher.name, inside, write, options.cached);
-  inside.observers.push(recorder);
+  const source = "queue" in inside ? batcherOf(inside) : fleetOf(inside);
+  const recorder = new Recorder(batcher.name, source, write, options.cached);
+  const observers: unknown[] = inside.observers;
+  observers.push(recorder);
   return () => {
-    const place = inside.observers.indexOf(recorder);
+    const place = observers.indexOf(recorder);
     if (place < 0) return;
-    inside.observers.splice(place, 1);
+    observers.splice(place, 1);
     recorder.end();
   };
 }
+
+/** What is looked at once a second. */
+interface Source {
+  readonly clock: Clock;
+  readonly settings: () => RecordedSettings;
+  readonly counts: () => Omit<Counts, "cached">;
+}
+
+const batcherOf = ({ settings, queue: { tally, leavers, refused } }: Inside): Source => ({
+  clock: settings.clock,
+  settings: () => recordedSettings(settings),
+  counts: () => ({ refused: refused.live, refusedBulk: refused.bulk, left: leavers.count, timeout: tally.timeout }),
+});
+
+const fleetOf = ({ clock, settings, workers, counts }: FrontEndInside): Source => ({
+  clock,
+  settings() {
+    const [first] = workers();
+    const { maxBatchSize, settings: told } = first ?? {};
+    const concurrency = workers().reduce((sum, { slots }) => sum + slots, 0);
+    return { ...told, policy: told?.policy ?? "unknown", maxBatchSize, concurrency, ...settings };
+  },
+  counts() {
+    const { items, lanes } = counts();
+    const { timeout, aborted, rejected } = items;
+    const refusedBulk = lanes?.bulk.rejected ?? 0;
+    return { refused: rejected - refusedBulk, refusedBulk, left: timeout + aborted, timeout };
+  },
+});
 
 interface Counts {
   readonly refused: number;
@@ -54,9 +90,9 @@ interface Counts {
   readonly cached: number;
 }
 
-class Recorder implements BatchObserver {
+class Recorder implements BatchObserver, AnswerObserver {
   readonly #name: string;
-  readonly #inside: Inside;
+  readonly #source: Source;
   readonly #write: (line: string) => void;
   readonly #cached: () => number;
   readonly #originMs: number;
@@ -70,12 +106,15 @@ class Recorder implements BatchObserver {
   /** The first second that is recorded again. */
   #fromSecond = 0;
 
-  constructor(name: string, inside: Inside, write: (line: string) => void, cached: () => number = () => 0) {
+  /** The run of the last answers of a fleet: each is a call of its own. */
+  #answers: Answers | undefined;
+
+  constructor(name: string, source: Source, write: (line: string) => void, cached: () => number = () => 0) {
     this.#name = JSON.stringify(name);
-    this.#inside = inside;
+    this.#source = source;
     this.#write = write;
     this.#cached = cached;
-    const { clock } = inside.settings;
+    const { clock } = source;
     const nowMs = clock.now();
     this.#originMs = clock === systemClock ? Date.now() - nowMs : 0;
     this.#second = Math.floor(nowMs / 1000);
@@ -85,9 +124,7 @@ class Recorder implements BatchObserver {
   }
 
   observe(record: BatchRecord, nowMs: number, batch: Batch): void {
-    const second = Math.floor(nowMs / 1000);
-    if (second !== this.#second) this.#turn(second, nowMs);
-    if (second < this.#fromSecond) return;
+    if (!this.#isRecorded(nowMs)) return;
     const { entries } = batch;
     this.#calls += entries.length;
     const { batchId, startedAtMs, runMs, tookMs, inFlight, outcome, failedItems, extraRuns, attempt } = record;
@@ -100,10 +137,29 @@ class Recorder implements BatchObserver {
     this.#write(`${line}${isRefused ? `,"waits":[]` : this.#columns(entries, startedAtMs, nowMs)}}`);
   }
 
+  answered(call: Call, head: ReplyHead, nowMs: number): void {
+    if (!this.#isRecorded(nowMs)) return;
+    this.#calls++;
+    if (this.#answers?.add(call, head) === true) return;
+    this.#writeAnswers();
+    this.#answers = new Answers(call, head, nowMs);
+  }
+
   /** The calls of the last second that joined no run. */
   end(): void {
-    const nowMs = this.#inside.settings.clock.now();
+    const nowMs = this.#source.clock.now();
     if (Math.floor(nowMs / 1000) >= this.#fromSecond) this.#settle(nowMs);
+  }
+
+  #isRecorded(nowMs: number): boolean {
+    const second = Math.floor(nowMs / 1000);
+    if (second !== this.#second) this.#turn(second, nowMs);
+    return second >= this.#fromSecond;
+  }
+
+  #writeAnswers(): void {
+    if (this.#answers !== undefined) this.#write(this.#answers.line(this.#name));
+    this.#answers = undefined;
   }
 
   #columns(entries: readonly Entry[], startedAtMs: number, nowMs: number): string {
@@ -163,6 +219,7 @@ class Recorder implements BatchObserver {
   }
 
   #settle(nowMs: number): void {
+    this.#writeAnswers();
     const before = this.#counts;
     const now = (this.#counts = this.#count());
     const left = now.left - before.left;
@@ -180,7 +237,7 @@ class Recorder implements BatchObserver {
       origin: this.#originMs,
       at: us(nowMs),
       since: us(this.#sinceMs),
-      settings: settingsNow(this.#inside),
+      settings: this.#source.settings(),
       ...Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0)),
     };
     this.#write(JSON.stringify(line));
@@ -189,9 +246,40 @@ class Recorder implements BatchObserver {
   }
 
   #count(): Counts {
-    const { tally, leavers, refused } = this.#inside.queue;
-    const cached = this.#cached();
-    return { refused: refused.live, refusedBulk: refused.bulk, left: leavers.count, timeout: tally.timeout, cached };
+    return { ...this.#source.counts(), cached: this.#cached() };
+  }
+}
+
+/** Calls of one run of a fleet that were answered one after the other. */
+class Answers {
+  readonly #head: ReplyHead;
+  readonly #startedAtMs: number;
+  readonly #lanes = new Column("lane", 1);
+  readonly #timeouts = new Column("timeout", 0);
+  #waits = "";
+  #count = 0;
+
+  constructor(call: Call, head: ReplyHead, nowMs: number) {
+    this.#head = head;
+    this.#startedAtMs = nowMs - head.m;
+    this.add(call, head);
+  }
+
+  /** False for a call of another run. Of a call that failed it is not known. */
+  add({ arrivedAtMs, turnMs, lane, head: { d: leftMs } }: Call, { w, b, p }: ReplyHead): boolean {
+    const isSame = w === this.#head.w && b === this.#head.b && p === this.#head.p;
+    if (this.#count > 0 && (!isSame || w === "")) return false;
+    this.#waits += `${this.#waits && ","}${Math.max(0, us(this.#startedAtMs - arrivedAtMs + turnMs))}`;
+    this.#lanes.add(this.#count, priorities.indexOf(lane));
+    this.#timeouts.add(this.#count++, Math.round(leftMs + turnMs));
+    return true;
+  }
+
+  line(model: string): string {
+    const { w, b, n, m, p } = this.#head;
+    const outcome = w === "" ? `,"outcome":"error"` : p === true ? `,"outcome":"partial"` : "";
+    const run = `{"run":${b},"worker":${JSON.stringify(w)},"size":${n},"model":${model},"at":${us(this.#startedAtMs)}`;
+    return `${run},"took":${us(m)},"held":${us(m)}${outcome},"waits":[${this.#waits}]${this.#lanes.end()}${this.#timeouts.end()}}`;
   }
 }
 
@@ -233,24 +321,3 @@ class Column {
 }
 
 const us = (ms: number): number => Math.round(1000 * ms);
-
-function settingsNow({ settings }: Inside): RecordedSettings {
-  const { policy, slots, maxBatchSize, maxWaitMs, maxQueueSize, fairKey } = settings;
-  const { maxBatchWeight, batchWeight, timeoutMs, refuseLate, overloadOrder, prefetch } = settings;
-  const finite = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined);
-  return {
-    maxBatchSize: finite(maxBatchSize),
-    maxBatchWeight: finite(maxBatchWeight),
-    batchWeight,
-    maxWaitMs: finite(maxWaitMs),
-    concurrency: slots.limit,
-    prefetch: prefetch || undefined,
-    maxQueueSize: finite(maxQueueSize),
-    timeoutMs,
-    refuseLate,
-    policy: policy.name,
-    latencyBudgetMs: policy.latencyBudgetMs,
-    overloadOrder,
-    hasTenants: fairKey === undefined ? undefined : true,
-  };
-}

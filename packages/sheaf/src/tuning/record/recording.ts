@@ -1,4 +1,5 @@
-import type { RecordedSettings, RunLine, SecondLine } from "./lines.ts";
+import type { RecordedSettings } from "../../shared/recorded-settings.ts";
+import type { RunLine, SecondLine } from "./lines.ts";
 
 /** Calls by column, in order of arrival; in milliseconds from the first one. */
 export interface RecordedCalls {
@@ -42,7 +43,7 @@ const longestPauseMs = 1000;
 
 /**
  * Reads records by model, each file a sequence of lines; also the traces of other tools that have `timestamp` (milliseconds) and
- * perhaps `input_length`, as Mooncake's. The files of one server are put in order of time.
+ * perhaps `input_length`, as Mooncake's. The files of one server are put in order of time, those of gateways joined by their runs.
  * @throws {RangeError} for a line that is neither.
  */
 export async function readRecords(
@@ -98,6 +99,8 @@ class Reader {
   readonly model: string;
   readonly columns: Columns = { atMs: [], endMs: [], lane: [], weight: [], tenant: [], timeoutMs: [] };
   readonly runs: RecordedRun[] = [];
+  /** By worker and number: each is in the records of all gateways that had a call in it. */
+  readonly fleetRuns: Map<string, RecordedRun> = new Map();
   settings: RecordedSettings | undefined;
   originMs = 0;
   lost = 0;
@@ -121,7 +124,7 @@ class Reader {
   }
 
   #run(line: RunLine): void {
-    const { waits, outcome = "ok", again, inFlight = 1, expired = [], aborted = [] } = line;
+    const { waits, outcome = "ok", again, inFlight = 1, expired = [], aborted = [], worker, size } = line;
     const startedAtMs = line.at / 1000 - this.#gapMs;
     let [weight, heaviest] = [0, 0];
     for (let place = 0; place < waits.length; place++) {
@@ -140,7 +143,10 @@ class Reader {
     this.lost += expired.length + aborted.length;
     if (outcome !== "ok" || again === true || waits.length === 0) return;
     const [runMs, heldMs] = [line.took / 1000, line.held / 1000];
-    this.runs.push({ size: waits.length, weight, heaviest, runMs, heldMs, inFlight });
+    if (worker === undefined || size === undefined)
+      this.runs.push({ size: waits.length, weight, heaviest, runMs, heldMs, inFlight });
+    // Weights are the workers'.
+    else this.fleetRuns.set(`${worker} ${line.run}`, { size, weight: size, heaviest: 1, runMs, heldMs, inFlight });
   }
 
   #second(line: SecondLine): void {
@@ -175,13 +181,15 @@ const at = (column: number | readonly number[] | undefined, place: number, usual
 function joined(model: string, readers: readonly Reader[]): Recording {
   const files = readers
     .filter(({ columns }) => columns.atMs.length > 0)
-    .map((reader) => ({ ...reader, firstMs: reader.columns.atMs.reduce((first, atMs) => Math.min(first, atMs)) }))
-    .sort((a, b) => a.originMs + a.firstMs - (b.originMs + b.firstMs));
+    .map((reader) => ({ reader, firstMs: reader.columns.atMs.reduce((first, atMs) => Math.min(first, atMs)) }))
+    .sort((a, b) => a.reader.originMs + a.firstMs - (b.reader.originMs + b.firstMs));
+  const [first] = files;
   const found: Columns = { atMs: [], endMs: [], lane: [], weight: [], tenant: [], timeoutMs: [] };
   let [endsAtMs, cutMs] = [0, 0];
-  for (const { columns, originMs, firstMs } of files) {
+  for (const { reader, firstMs } of files) {
+    const { columns, originMs } = reader;
     // Not as moments since 1970: a number holds those to a quarter of a microsecond.
-    const startsAtMs = originMs - files[0]!.originMs + (firstMs - files[0]!.firstMs);
+    const startsAtMs = originMs - first!.reader.originMs + (firstMs - first!.firstMs);
     cutMs = Math.max(cutMs, startsAtMs - endsAtMs - longestPauseMs);
     const shiftMs = startsAtMs - cutMs - firstMs;
     for (let call = 0; call < columns.atMs.length; call++) {
@@ -207,9 +215,12 @@ function joined(model: string, readers: readonly Reader[]): Recording {
       tenant: Int32Array.from(inOrder(found.tenant)),
       timeoutMs: inOrder(found.timeoutMs),
     },
-    runs: files.flatMap(({ runs }) => runs),
-    settings: files.at(-1)?.settings,
-    lost: files.reduce((sum, { lost }) => sum + lost, 0),
-    cached: files.reduce((sum, { cached }) => sum + cached, 0),
+    runs: [
+      ...files.flatMap(({ reader }) => reader.runs),
+      ...new Map(files.flatMap(({ reader }) => [...reader.fleetRuns])).values(),
+    ],
+    settings: files.at(-1)?.reader.settings,
+    lost: files.reduce((sum, { reader }) => sum + reader.lost, 0),
+    cached: files.reduce((sum, { reader }) => sum + reader.cached, 0),
   };
 }

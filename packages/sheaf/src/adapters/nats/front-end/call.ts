@@ -17,6 +17,8 @@ export interface Call {
   /** Of the version that it was sent to. */
   route: string;
   readonly arrivedAtMs: number;
+  /** How long it waited for its tenant's turn before. */
+  readonly turnMs: number;
   readonly epoch: Epoch;
   resolve(result: NatsDetailedResult<unknown>): void;
   reject(error: unknown): void;

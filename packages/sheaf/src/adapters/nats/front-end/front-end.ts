@@ -1,8 +1,10 @@
 import { callable } from "../../../core/wrap-batcher.ts";
 import { arrayOf } from "../../../core/calls/lists.ts";
 import { mapOver } from "../../../core/calls/map.ts";
-import type { Batcher } from "../../../core/contract/batcher.ts";
+import type { Batcher, BatcherPending } from "../../../core/contract/batcher.ts";
 import type { CallOptions } from "../../../core/contract/options.ts";
+import type { BatcherStats } from "../../../core/contract/stats.ts";
+import type { Clock } from "../../../core/runtime/runtime.ts";
 import { batcherChecks, checkCallOptions } from "../../../core/contract/settings.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import {
@@ -15,9 +17,10 @@ import {
   withOptions,
   type Closing,
 } from "../../../shared/checks.ts";
+import type { RecordedSettings } from "../../../shared/recorded-settings.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import type { StartOptions } from "./call.ts";
-import { PendingCalls } from "./pending-calls.ts";
+import { PendingCalls, type AnswerObserver } from "./pending-calls.ts";
 import { turnsOf, WaitingItem, withTurn } from "./turns.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
@@ -110,6 +113,16 @@ export interface NatsFrontEnd<In, Out> extends Batcher<In, Out> {
   readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
 }
 
+/** What a recorder of its calls looks at. */
+export interface FrontEndInside {
+  readonly clock: Clock;
+  readonly observers: AnswerObserver[];
+  readonly counts: () => Pick<BatcherStats, "items" | "lanes">;
+  readonly workers: () => readonly WorkerInfo[];
+  /** Those that are not the workers'. */
+  readonly settings: Partial<RecordedSettings>;
+}
+
 const frontEndChecks = {
   timeoutMs: checkPositive,
   holdMs: checkNotNegative,
@@ -138,8 +151,8 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
   checkTimeout(timeoutMs, settings.maxAgeMs);
   if (shareOf !== undefined && fairKey === undefined) throw new RangeError("shareOf needs fairKey");
   const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs, refuseLate: options.refuseLate });
-  const publish = (item: unknown, terms: StartOptions): Promise<NatsDetailedResult<unknown>> =>
-    calls.start(item, terms).result;
+  const publish = (item: unknown, terms: StartOptions, turnMs?: number): Promise<NatsDetailedResult<unknown>> =>
+    calls.start(item, terms, turnMs).result;
   const { clock, maxQueueSize } = settings;
   const turns = fairKey && turnsOf({ name, clock, maxQueueSize, fairKey, shareOf, routing: calls.routing, publish });
   const waiting = (item: unknown, terms: StartOptions): WaitingItem => new WaitingItem(item, terms, clock.now());
@@ -239,7 +252,15 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFro
     drainMs: (items: number) => calls.routing.drainMs(items),
     figures: () => laneFigures(settings),
   };
-  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: queued(), bulk: bulk(), inFlight: 0 }));
+  const pending = (): BatcherPending => ({ queued: queued(), bulk: bulk(), inFlight: 0 });
+  const inside: FrontEndInside = {
+    clock,
+    observers: calls.observers,
+    counts: () => methods.stats(),
+    workers: methods.workers,
+    settings: { maxQueueSize, timeoutMs, refuseLate: options.refuseLate },
+  };
+  const frontEnd = callable<In, Out>(call, methods, name, pending, undefined, inside);
   return Object.defineProperties(frontEnd, {
     isConnected: { get: () => calls.isConnected },
     unavailableReason: { get: () => calls.unavailableReason },

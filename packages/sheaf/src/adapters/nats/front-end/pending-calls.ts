@@ -9,7 +9,7 @@ import { Acknowledgements } from "./acknowledgements.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
-import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
+import { keyOf, replyOf, type Reply, type ReplyHead, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { QueueConnection } from "../wire/connection.ts";
 import { LostWorkers } from "./lost-workers.ts";
@@ -34,10 +34,16 @@ interface CallSettings {
   readonly refuseLate: number | undefined;
 }
 
+export interface AnswerObserver {
+  answered(call: Call, head: ReplyHead, nowMs: number): void;
+}
+
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class PendingCalls {
   readonly batches: SeenBatches;
   readonly load: QueueLoad;
+  /** Called with each call that a worker has answered. */
+  readonly observers: AnswerObserver[] = [];
   /** Of callers. */
   readonly signals: AbortListeners = new AbortListeners();
   readonly #settings: QueueSettings;
@@ -179,13 +185,14 @@ export class PendingCalls {
     return this.#epochs.settlement(this.#epochs.seal(), true);
   }
 
-  start(item: unknown, options: StartOptions): StartedCall {
+  /** `turnMs`: how long it waited for its tenant's turn. */
+  start(item: unknown, options: StartOptions, turnMs: number = 0): StartedCall {
     let call: Call | undefined;
     let admitted: (refusal?: Error) => void = () => undefined;
     const admission = new Promise<Error | undefined>((resolve) => (admitted = resolve));
     const result = new Promise<NatsDetailedResult<unknown>>((resolve, reject) => {
       try {
-        call = this.#enter(item, options, { resolve, reject, admitted });
+        call = this.#enter(item, options, { resolve, reject, admitted, turnMs });
       } catch (error) {
         this.batches.ended(
           options.priority ?? "interactive",
@@ -230,7 +237,7 @@ export class PendingCalls {
     this.load.stop();
   }
 
-  #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted">): Call {
+  #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted" | "turnMs">): Call {
     const { signal, timeoutMs, priority = "interactive", alone = false, tag } = options;
     checkCallOptions(options);
     if (signal?.aborted === true) throw signal.reason;
@@ -260,7 +267,7 @@ export class PendingCalls {
       this.#cancel(call, "timeout", timedOut(this.#name, timeoutMs)),
     );
     // Not `...settle`: after a spread each further property takes a microsecond.
-    const { resolve, reject, admitted } = settle;
+    const { resolve, reject, admitted, turnMs } = settle;
     const epoch = this.#epochs.current;
     epoch.unsettled++;
     const call: Call = {
@@ -273,6 +280,7 @@ export class PendingCalls {
       lane: priority,
       route,
       arrivedAtMs: nowMs,
+      turnMs,
       publishedAtMs: nowMs,
       publishes: 0,
       sequence: undefined,
@@ -335,6 +343,7 @@ export class PendingCalls {
       return;
     }
     const nowMs = this.#settings.clock.now();
+    for (const observer of this.observers) observer.answered(call, head, nowMs);
     const latencyMs = nowMs - call.arrivedAtMs;
     const queueMs = Math.max(0, latencyMs - head.m);
     const batchId = this.batches.answered(head, queueMs, nowMs);

@@ -27,6 +27,10 @@ export class WaitingItem {
     this.#dueAtMs = nowMs + options.timeoutMs;
   }
 
+  waitedMs(nowMs: number): number {
+    return nowMs + this.options.timeoutMs - this.#dueAtMs;
+  }
+
   /** The options for the rest of its way. Its signal is the batcher's, which ends with the call. */
   optionsFrom(nowMs: number, signal: AbortSignal): StartOptions {
     return { ...this.options, timeoutMs: Math.max(1, this.#dueAtMs - nowMs), signal };
@@ -40,7 +44,7 @@ export interface TurnParts {
   readonly fairKey: (item: never) => unknown;
   readonly shareOf: BatcherOptions<unknown>["shareOf"];
   readonly routing: Routing;
-  readonly publish: (item: unknown, options: StartOptions) => Promise<NatsDetailedResult<unknown>>;
+  readonly publish: (item: unknown, options: StartOptions, turnMs: number) => Promise<NatsDetailedResult<unknown>>;
 }
 
 /**
@@ -54,9 +58,11 @@ export function turnsOf(parts: TurnParts): Batcher<WaitingItem, NatsDetailedResu
     decide: ({ outstanding, waiting }) => (outstanding - waiting < windowOf(routing) ? { run: 1 } : "wait"),
   };
   return createBatcher<WaitingItem, NatsDetailedResult<unknown>>(
-    async ([waiting], { signal }) => [
-      await publish(waiting!.item, waiting!.optionsFrom(clock.now(), signal)).catch(asError),
-    ],
+    async ([first], { signal }) => {
+      const [waiting, nowMs] = [first!, clock.now()];
+      const { item } = waiting;
+      return [await publish(item, waiting.optionsFrom(nowMs, signal), waiting.waitedMs(nowMs)).catch(asError)];
+    },
     {
       name,
       clock,

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../core/runtime/runtime.ts";
 import { recordOf } from "../../../shared/packed.ts";
+import type { RecordedSettings } from "../../../shared/recorded-settings.ts";
 import { every } from "../wire/every.ts";
 
 /** A worker's report, sent every second. */
@@ -26,6 +27,8 @@ export interface WorkerInfo {
   readonly domain?: string | undefined;
   /** Front ends whose items came to it lately. */
   readonly frontEnds?: number | undefined;
+  /** Of its batcher, for the records of front ends. */
+  readonly settings?: RecordedSettings | undefined;
 }
 
 /** Reads a heartbeat. @throws {TypeError | SyntaxError} when it is not one. */

@@ -1,6 +1,8 @@
 import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/contract/batcher.ts";
 import { checkFunction, checkText, closeChecks, oneOf, withOptions, type Closing } from "../../../shared/checks.ts";
+import { insideOf, type Inside } from "../../../core/wrap-batcher.ts";
 import { describe } from "../../../shared/describe.ts";
+import { recordedSettings } from "../../../shared/recorded-settings.ts";
 import { Arrivals } from "./arrivals.ts";
 import { PoisonMode } from "./poison-mode.ts";
 import type { NatsSubscription } from "../wire/client.ts";
@@ -98,6 +100,7 @@ const maxSlots = 1024;
 class QueueWorker implements NatsWorker {
   readonly #id: string = crypto.randomUUID();
   readonly #limits: BatcherCapacity;
+  readonly #inside: Partial<Inside> | undefined;
   readonly #isReady: Promise<void>;
   #isTaking: () => void = () => undefined;
   #drained: Promise<void> | undefined;
@@ -149,6 +152,7 @@ class QueueWorker implements NatsWorker {
       concurrency: Math.min(concurrency, maxSlots),
     };
     this.#limits = limits;
+    this.#inside = insideOf(batcher);
     const link = (this.#link = new QueueConnection(settings, {
       disconnected: () => this.#pulls.forget(),
       reconnected: () => this.#reconnected(),
@@ -388,6 +392,7 @@ class QueueWorker implements NatsWorker {
       domain: domainOf(this.#settings),
       suspects: this.#redeliveries.state,
       frontEnds: this.#arrivals.frontEnds.count(this.#settings.clock.now()),
+      settings: this.#inside?.settings && recordedSettings(this.#inside.settings),
     };
   }
 }
