@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { readRecords } from "sheaf/internal/tuning";
 import { createServer } from "../../dist/index.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
@@ -149,6 +150,19 @@ test("every front answers every route, and one /metrics counts for all of them",
     names.sort((a, b) => a!.localeCompare(b!)),
     ["front 1", "front 2", "front 3", "front 4", "hub"],
   );
+});
+
+test("a record has the calls of every front, as those of one server", { skip: windows }, async (t) => {
+  const { path } = gated("recorded");
+  const file = join(folder, "record.jsonl");
+  const { ask, agents, served } = await serve(t, [path, "--max-batch-size", "4"], { RECORD_FILE: file });
+  const asked = agents.flatMap((agent) => Array.from({ length: 5 }, () => ask("/infer", "a", { agent })));
+  assert.ok((await Promise.all(asked)).every(({ status }) => status === 200));
+  served.child.kill("SIGTERM");
+  assert.equal(await served.ended, 0);
+  const records = await readRecords([readFileSync(file, "utf8").split("\n")]);
+  const { calls, settings } = records.get("recorded")!;
+  assert.deepEqual([records.size, calls.count, settings?.maxBatchSize], [1, 5 * fronts, 4]);
 });
 
 test("the page's events go through a front, with a row for each front", async (t) => {
