@@ -21,25 +21,26 @@ const words = (count: number): string => Array.from({ length: count }, () => "wo
 
 const weighed = (name: string) => ({ ...measuringTexts(name), weigh: (text: string) => text.split(" ").length });
 
-test("a record is replayed: as many requests, in order, with their lengths and lanes", async (t) => {
+test("a record is replayed: as many requests, in order, with their lengths, lanes and deadlines", async (t) => {
   const folder = temporaryFolder(t);
   const calls = [
-    ["immediate", 3],
-    ["bulk", 90],
-    ["interactive", 1],
-    ["bulk", 12],
-    ["immediate", 40],
+    ["immediate", 3, 25_000],
+    ["bulk", 90, 7000],
+    ["interactive", 1, 9000],
+    ["bulk", 12, 25_000],
+    ["immediate", 40, 8000],
   ] as const;
   const [first, second] = [join(folder, "first.jsonl"), join(folder, "second.jsonl")];
   const server = await serving(t, [weighed("texts"), weighed("other")], { recordFile: first });
-  for (const [priority, length] of calls) {
-    const headers = { "x-sheaf-priority": priority };
+  for (const [priority, length, timeoutMs] of calls) {
+    const headers = { "x-sheaf-priority": priority, "x-request-timeout-ms": String(timeoutMs) };
     assert.equal((await server.post("/infer/texts", { input: words(length) }, headers)).status, 200);
   }
   assert.equal((await server.post("/infer/other", { input: words(7) })).status, 200);
   await server.close();
 
-  const again = await serving(t, [weighed("texts")], { recordFile: second });
+  // A call without a deadline of its own gets that of the server.
+  const again = await serving(t, [weighed("texts")], { recordFile: second, requestTimeoutMs: 20_000 });
   // One connection keeps the order.
   const flags = ["--trace", first, "--model", "texts", "--speed", "2", "--connections", "1", "--json"];
   const { code, out, err } = await run(`${again.url}/infer/texts`, ...flags);
@@ -51,8 +52,8 @@ test("a record is replayed: as many requests, in order, with their lengths and l
   const lanes = { immediate: 0, interactive: 1, bulk: 2 };
   // The first request only asks whether the address answers.
   assert.deepEqual(
-    [...replayed.weight.subarray(1)].map((weight, i) => [replayed.lane[i + 1], weight]),
-    calls.map(([priority, length]) => [lanes[priority], length]),
+    [...replayed.weight.subarray(1)].map((weight, i) => [replayed.lane[i + 1], weight, replayed.timeoutMs[i + 1]]),
+    calls.map(([priority, length, timeoutMs]) => [lanes[priority], length, Math.min(timeoutMs, 20_000)]),
   );
 });
 

@@ -9,20 +9,25 @@ export interface Replay {
   readonly durationMs: number;
   /** Undefined if all have the weight of a call without one. */
   readonly lengths: Float64Array | undefined;
-  /** The line of the header with its priority; empty for the usual one. */
+  /** Lines of headers with its priority and its deadline, where they are not the usual ones. */
   headerAt(index: number): Buffer;
 }
 
 /** `speed`: how many times as fast as they came. */
-export function replayOf({ calls }: Recording, speed: number): Replay {
+export function replayOf({ calls, settings }: Recording, speed: number): Replay {
   const arrivalsMs = calls.atMs.map((atMs) => atMs / speed);
-  const lines = priorities.map((priority) =>
-    Buffer.from(priority === "interactive" ? "" : renderHeader("x-sheaf-priority", priority)),
-  );
   return {
     arrivalsMs,
     durationMs: Math.max(1, arrivalsMs.at(-1)!),
     lengths: calls.weight.every((weight) => weight === 1) ? undefined : calls.weight,
-    headerAt: (index) => lines[calls.lane[index]!]!,
+    headerAt(index) {
+      const [priority, timeoutMs] = [priorities[calls.lane[index]!]!, calls.timeoutMs[index]!];
+      const isOwn = timeoutMs > 0 && timeoutMs !== settings?.timeoutMs;
+      const lines = [
+        ...(priority === "interactive" ? [] : [renderHeader("x-sheaf-priority", priority)]),
+        ...(isOwn ? [renderHeader("x-request-timeout-ms", String(timeoutMs))] : []),
+      ];
+      return Buffer.from(lines.join(""));
+    },
   };
 }
