@@ -11,15 +11,18 @@ const Kind = { none: 0, text: 1, floats: 2, json: 3, jsonWithBinary: 4 } as cons
 
 type TypedArray = ArrayBufferView & { readonly length: number };
 
-/** Prefix of the text that replaces a typed array in JSON: no text of an item may begin with it. */
+/** Begins a text that stands in JSON for a typed array, for a BigInt, or for a text that begins so itself. */
 const binaryPrefix = "\u0000binary:";
+const bigInt = "n";
+const ownText = "t";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+/** A text may begin with U+FEFF, which would be taken for a mark of the byte order. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * The default codec: JSON values, and typed arrays at any depth as their bytes (little-endian, as every machine
- * that runs Node has them). A text or a Float32Array alone costs one copy and no JSON.
+ * The default codec: JSON values, BigInts, and typed arrays at any depth as their bytes (little-endian, as every machine that
+ * runs Node has them). A text or a Float32Array alone costs one copy and no JSON.
  */
 export const binaryCodec: Codec = {
   encode(value) {
@@ -27,12 +30,15 @@ export const binaryCodec: Codec = {
     if (value instanceof Float32Array) return withKind(Kind.floats, [bytesOf(value)]);
     if (value === undefined) return Uint8Array.of(Kind.none);
     const parts: TypedArray[] = [];
+    let hasMarks = false;
     const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
-      return replaced((this as Record<string, unknown>)[key], held, parts);
+      const mark = markOf((this as Record<string, unknown>)[key], held, parts);
+      hasMarks ||= mark !== undefined;
+      return mark ?? held;
     });
     if (json === undefined) throw new TypeError(`A ${typeof value} cannot be sent to another machine.`);
     const text = encoder.encode(json);
-    if (parts.length === 0) return withKind(Kind.json, [text]);
+    if (!hasMarks) return withKind(Kind.json, [text]);
     const length = new Uint8Array(4);
     new DataView(length.buffer).setUint32(0, text.byteLength, true);
     return withKind(Kind.jsonWithBinary, [length, text, ...parts.map(bytesOf)]);
@@ -57,11 +63,12 @@ export const binaryCodec: Codec = {
   },
 };
 
-function replaced(original: unknown, held: unknown, parts: TypedArray[]): unknown {
-  if (typeof held === "string" && held.startsWith(binaryPrefix))
-    throw new TypeError(`A text must not begin with "${binaryPrefix}".`);
+/** What stands in JSON for a value that it cannot say; undefined for others. */
+function markOf(original: unknown, held: unknown, parts: TypedArray[]): string | undefined {
+  if (typeof held === "bigint") return `${binaryPrefix}${bigInt}:${held}`;
+  if (typeof held === "string" && held.startsWith(binaryPrefix)) return `${binaryPrefix}${ownText}:${held}`;
   const kind = ArrayBuffer.isView(original) ? typedArrays.findIndex((type) => original instanceof type) : -1;
-  if (kind < 0) return held;
+  if (kind < 0) return undefined;
   const array = original as TypedArray;
   parts.push(array);
   return `${binaryPrefix}${kind}:${array.length}`;
@@ -73,10 +80,12 @@ function decodeParts(bytes: Uint8Array): unknown {
   let at = 4 + jsonBytes;
   return JSON.parse(decoder.decode(bytes.subarray(4, at)), (_key, value: unknown) => {
     if (typeof value !== "string" || !value.startsWith(binaryPrefix)) return value;
-    const [kind, length] = value.slice(binaryPrefix.length).split(":").map(Number);
-    const Type = typedArrays[kind!]!;
+    const [kind, length] = value.slice(binaryPrefix.length).split(":", 2);
+    if (kind === bigInt) return BigInt(length!);
+    if (kind === ownText) return value.slice(binaryPrefix.length + 2);
+    const Type = typedArrays[Number(kind)]!;
     const from = at;
-    at += length! * Type.BYTES_PER_ELEMENT;
+    at += Number(length) * Type.BYTES_PER_ELEMENT;
     return new Type(copyOf(bytes.subarray(from, at)));
   }) as unknown;
 }
