@@ -7,9 +7,9 @@ try {
     for (const signal of endSignals) signals.on(signal, () => resolve());
   });
   const serving = serveFront(start);
-  const close = await Promise.race([serving, stopped]);
+  const front = await Promise.race([serving, stopped]);
   await stopped;
-  process.exit(close === undefined || (await close()) ? 0 : 1);
+  process.exit(front === undefined || (await front.close()) ? 0 : 1);
 } catch (error) {
   process.stderr.write(`sheaf serve: ${(error as Error).message}\n`);
   process.exit(1);

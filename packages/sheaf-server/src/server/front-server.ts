@@ -47,8 +47,14 @@ const ownRoutes = new Set([
 const isOwn = ({ method, routeOptions }: FastifyRequest): boolean =>
   method === "POST" && routeOptions.url !== undefined && ownRoutes.has(routeOptions.url);
 
-/** A process that reads requests and writes replies; the hub runs their items. @returns a function that drains it. */
-export async function serveFront(options: FrontOptions): Promise<() => Promise<boolean>> {
+export interface RunningFront {
+  readonly server: Server;
+  /** Drains it. @returns whether every accepted request was finished. */
+  close(graceMs?: number): Promise<boolean>;
+}
+
+/** A process that reads requests and writes replies; the hub runs their items. */
+export async function serveFront(options: FrontOptions): Promise<RunningFront> {
   const { settings, number, hubPath, httpPath, names, isFirst } = options;
   const app = openApp(settings);
   holdConnections(app.server, Math.max(1, Math.floor(settings.maxConnections / Number(settings.httpProcesses))));
@@ -156,13 +162,16 @@ export async function serveFront(options: FrontOptions): Promise<() => Promise<b
   })();
   const replies = await opened;
 
-  return async () => {
-    const { shutdownGraceMs } = settings;
-    const isComplete = await models!.close(shutdownGraceMs);
-    await closeApp(app, replies, shutdownGraceMs);
-    processMetrics.close();
-    link.close();
-    return isComplete;
+  return {
+    server: app.server,
+    close: async (graceMs = settings.shutdownGraceMs) => {
+      link.drain();
+      const isComplete = await models!.close(graceMs);
+      await closeApp(app, replies, graceMs);
+      processMetrics.close();
+      link.close();
+      return isComplete;
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import { emptyStats } from "../../shared/stats-sum.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ModelBatcher } from "../models/served-model.ts";
 import { errorOf } from "./errors.ts";
-import { Messages, type Announced, type CallHead, type FrontFigures, type HubHead, type ReplyHead, type Times } from "./wire.ts"; // prettier-ignore
+import { Messages, type Announced, type CallHead, type FrontFigures, type FrontHead, type HubHead, type ReplyHead, type Times } from "./wire.ts"; // prettier-ignore
 
 const pingEveryMs = 250;
 /** A hub that answers no ping for this long hangs. */
@@ -103,6 +103,11 @@ export class HubLink implements FleetPart {
         for (const call of open) this.#settle(call)?.cutOff(reason);
       },
     };
+  }
+
+  /** Tells the hub that the last requests are under way. */
+  drain(): void {
+    this.#messages?.send({ draining: true } satisfies FrontHead);
   }
 
   close(): void {

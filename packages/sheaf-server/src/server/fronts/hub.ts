@@ -147,7 +147,8 @@ export class Hub {
     });
   }
 
-  #told(front: Front, { closed, follows, ping, figures }: FrontHead): void {
+  #told(front: Front, { closed, follows, ping, draining, figures }: FrontHead): void {
+    if (draining) this.#models.frontsDrain = true;
     if (ping) front.messages.send({ pong: true });
     if (figures !== undefined) {
       front.figures = figures;

@@ -53,6 +53,8 @@ export interface FrontHead {
   /** It follows this list of models. */
   readonly follows?: number | undefined;
   readonly ping?: true | undefined;
+  /** It finishes its last requests. */
+  readonly draining?: true | undefined;
   readonly figures?: FrontFigures | undefined;
 }
 

@@ -54,6 +54,8 @@ export class Models {
   /** Models that have been loading since the start and have never been ready: `/readyz` waits for them too. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
   readonly #leaving: Set<Deployment> = new Set();
+  /** Whether fronts drain, whose last calls are still taken. */
+  frontsDrain = false;
   #isDraining = false;
   #closing: Promise<boolean> | undefined;
 
@@ -173,7 +175,7 @@ export class Models {
    * do later ones that load for the first time, unless there are no others.
    */
   get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
-    if (this.#isDraining) return "draining";
+    if (this.#isDraining || this.frontsDrain) return "draining";
     const { deployments } = this;
     const counted = deployments.filter((deployment) => deployment.hasBeenReady || this.#starting.has(deployment));
     const states = (counted.length > 0 ? counted : deployments).map(({ state }) => state);
