@@ -4,7 +4,7 @@ import { test, type TestContext } from "node:test";
 import Fastify from "fastify";
 import { createBatcher } from "sheaf";
 import { dashboardPlugin, sheafPlugin } from "../../dist/index.js";
-import { doubling, gated, measuringTexts, serving } from "../server/serving.js";
+import { alone, doubling, gated, measuringTexts, serving } from "../server/serving.js";
 import { Streams } from "../../dist/dashboard/streams.js";
 import type { Ticks } from "../../dist/dashboard/ticks.js";
 import { view } from "./viewer.js";
@@ -107,7 +107,7 @@ test("an address that opens one stream after another takes only places of its ow
   streams.close();
 });
 
-test("viewers are notified of a shutdown before their streams end", async (t) => {
+test("viewers are notified of a shutdown before their streams end", { skip: alone }, async (t) => {
   const model = gated();
   const server = await serving(t, [model]);
   const viewer = await view(server.url);

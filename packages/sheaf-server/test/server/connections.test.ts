@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { Executor } from "sheaf";
-import { doubling, gated, serving } from "./serving.js";
+import { doubling, fronts, gated, serving } from "./serving.js";
 
 /** Opens a connection, sends the text, and gives all that comes back until the server closes it. */
 async function exchange(url: string, text: string): Promise<string> {
@@ -53,8 +53,9 @@ test("a body that says it is over MAX_BODY_BYTES gets 413 without being read", a
 });
 
 test("one connection more than MAX_CONNECTIONS is closed, and there is room again when one ends", async (t) => {
-  const server = await serving(t, [doubling()], { maxConnections: 2 });
-  const kept = [await open(server.url), await open(server.url)];
+  const maxConnections = 2 * fronts;
+  const server = await serving(t, [doubling()], { maxConnections });
+  const kept = await Promise.all(Array.from({ length: maxConnections }, () => open(server.url)));
   const refused = await open(server.url);
   assert.equal(await allOf(refused), "");
   for (const socket of kept) socket.destroy();
@@ -68,10 +69,11 @@ test("one connection more than MAX_CONNECTIONS is closed, and there is room agai
 test("a connection begins one request after another, and none while its client leaves a reply unread", async (t) => {
   const server = await serving(t, [doubling()]);
   let begun = 0;
-  server.app.server.on("request", (_request, reply) => {
-    const { end } = reply;
-    reply.end = ((...parts: never[]) => (begun++, end.apply(reply, parts as never))) as typeof end;
-  });
+  for (const reader of server.readers)
+    reader.on("request", (_request, reply) => {
+      const { end } = reply;
+      reply.end = ((...parts: never[]) => (begun++, end.apply(reply, parts as never))) as typeof end;
+    });
   const socket = await open(server.url);
   socket.pause();
   socket.write("GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(900));

@@ -40,9 +40,9 @@ const post = (body: string, headers: readonly string[] = [], version = "1.1"): s
     body,
   ].join("\r\n");
 
-async function connections({ app }: Serving): Promise<number> {
+async function connections({ port }: Serving): Promise<number> {
   return new Promise((resolve, reject) =>
-    app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+    port.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
   );
 }
 

@@ -1,15 +1,22 @@
 import type { TestContext } from "node:test";
-import { createServer, type ModelDefinition } from "../../dist/index.js";
+import { createServer, type ModelDefinition, type SheafServer } from "../../dist/index.js";
 import type { RunningServer } from "../../dist/server/server.js";
 import type { Settings } from "../../dist/settings/settings.js";
 import { get, opening, post, type Reply } from "../asking.js";
 import { atEnd } from "../at-end.js";
+import { behindFronts, type Reading } from "./fronts.js";
 
-export interface Serving extends RunningServer {
+export interface Serving extends Reading {
   readonly url: string;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
   post(path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Reply>;
 }
+
+/** How many fronts read the requests, as with HTTP_PROCESSES, though in this process, which has the models. */
+export const fronts = Number(process.env["TEST_FRONTS"] ?? 1);
+
+/** Why a test is skipped that is about a server of one process. */
+export const alone = fronts > 1 && "behind fronts it is otherwise";
 
 /** Serves on a free port until the test ends. */
 export async function serving(
@@ -17,8 +24,8 @@ export async function serving(
   models: readonly ModelDefinition[],
   settings: Partial<Settings> = {},
 ): Promise<Serving> {
-  const made = await createServer({ models, settings: { port: 0, logLevel: "silent", ...settings } });
-  const server = made as RunningServer;
+  const own = { port: 0, logLevel: "silent", ...settings } as const;
+  const server = fronts > 1 ? await behindFronts(models, own, fronts) : inOneProcess(await createServer({ models, settings: own })); // prettier-ignore
   atEnd(t, () => server.close({ graceMs: 0 }));
   const url = await server.listen();
   return Object.assign(server, {
@@ -27,6 +34,11 @@ export async function serving(
     post: (path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal) =>
       post(url + path, body, headers, signal),
   });
+}
+
+function inOneProcess(made: SheafServer): Reading {
+  const { server } = made.app;
+  return Object.assign(made as RunningServer, { port: server, readers: [server] });
 }
 
 /** Gives back the JSON that it gets. */

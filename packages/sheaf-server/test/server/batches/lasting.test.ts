@@ -106,14 +106,14 @@ test("a tenant sees its own files and batches only, and its rotated key still do
   const { as, post } = await batching(t, { apiKeysFile: keys.path, maxBatchSize: 8 });
   const [one, two] = [as("sk-one"), as("sk-two")];
   const batch = await start(one, lines(40));
-  for (const refused of [
+  const refused = [
     two.files.retrieve(batch.input_file_id),
     two.files.content(batch.input_file_id),
     two.batches.retrieve(batch.id),
     two.batches.cancel(batch.id),
     start(two, lines(1), { input_file_id: batch.input_file_id }),
-  ])
-    await assert.rejects(refused, { status: 404 });
+  ];
+  await Promise.all(refused.map((one) => assert.rejects(one, { status: 404 })));
   assert.deepEqual((await two.files.list()).data.length, 1);
   assert.deepEqual((await two.batches.list()).data, []);
   const ended = await until(one, batch);
@@ -161,12 +161,12 @@ test("a batch whose model is unloaded pauses and says so; what is left runs on t
 });
 
 test("an upload that goes on is not cut by UPLOAD_TIMEOUT_MS, and one that the client leaves is removed", async (t) => {
-  const { app, url, folder, openai } = await batching(t);
+  const { port, url, folder, openai } = await batching(t);
   const files = (): string[] => readdirSync(join(folder, "files"));
   const part = (name: string, more: string, text: string): string =>
     `--x\r\ncontent-disposition: form-data; name="${name}"${more}\r\n\r\n${text}`;
   const begin = async (): Promise<[ClientRequest, Socket]> => {
-    const connected = once(app.server, "connection");
+    const connected = once(port, "connection");
     const headers = { "content-type": "multipart/form-data; boundary=x" };
     const client = request(`${url}/v1/files`, { method: "POST", headers, agent: false });
     client.write(part("file", '; filename="a"', "{}"));
@@ -177,7 +177,7 @@ test("an upload that goes on is not cut by UPLOAD_TIMEOUT_MS, and one that the c
   const [client, socket] = await begin();
   const replied = once(client, "response");
   // As Node does once the time is over.
-  app.server.emit("clientError", Object.assign(new Error(), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
+  (socket as any).server.emit("clientError", Object.assign(new Error(), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
   client.end(`\r\n${part("purpose", "", "batch")}\r\n--x--\r\n`);
   const [{ statusCode }] = await replied;
   assert.equal(statusCode, 200);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../../dist/index.js";
-import { serving } from "../serving.js";
+import { fronts, serving } from "../serving.js";
 
 interface Prompted {
   readonly text: string;
@@ -33,22 +33,23 @@ test("prompt_name and input_type choose the model's prompt; a prompt that it lac
   const sent = async (path: string, body: object): Promise<unknown> => {
     model.items.length = 0;
     const { status, text } = await server.post(path, body);
-    return status === 200 ? model.items[0] : text;
+    // Without what is undefined, which an item from a front does not have.
+    return status === 200 ? JSON.parse(JSON.stringify(model.items[0])) : text;
   };
   const prompted = (prompt: string): Prompted => ({ text: "x", prompt });
   assert.equal(await sent("/embed", { inputs: "x" }), "x");
-  assert.deepEqual(await sent("/embed", { inputs: "x", prompt_name: "query" }), { ...prompted("query: "), cut: undefined }); // prettier-ignore
+  assert.deepEqual(await sent("/embed", { inputs: "x", prompt_name: "query" }), prompted("query: ")); // prettier-ignore
   assert.match(String(await sent("/embed", { inputs: "x", prompt_name: "none" })), /prompt_name must be one of query, passage/); // prettier-ignore
   for (const [type, prompt] of Object.entries({ query: "query: ", search_query: "query: ", document: "passage: ", search_document: "passage: " })) {
     const body = { model: "noting", input: "x", input_type: type };
-    assert.deepEqual(await sent("/v1/embeddings", body), { ...prompted(prompt), cut: undefined }, type);
+    assert.deepEqual(await sent("/v1/embeddings", body), prompted(prompt), type);
   } // prettier-ignore
-  assert.deepEqual(await sent("/v1/embed", { texts: ["x"], input_type: "search_document" }), { ...prompted("passage: "), cut: undefined }); // prettier-ignore
+  assert.deepEqual(await sent("/v1/embed", { texts: ["x"], input_type: "search_document" }), prompted("passage: ")); // prettier-ignore
   for (const [type, prompt] of Object.entries({ query: "query: ", passage: "passage: " })) {
     const sentText = await sent("/vectors", { text: "x", config: { task_type: type } });
-    assert.deepEqual(sentText, { ...prompted(prompt), cut: undefined }, `Weaviate's ${type}`);
+    assert.deepEqual(sentText, prompted(prompt), `Weaviate's ${type}`);
     const task = await sent("/v1/embeddings", { input: "x", task: `retrieval.${type}` });
-    assert.deepEqual(task, { ...prompted(prompt), cut: undefined }, `Jina's ${type}`);
+    assert.deepEqual(task, prompted(prompt), `Jina's ${type}`);
   }
   assert.equal(await sent("/vectors", { text: "x", config: { pooling_strategy: "masked_mean" } }), "x");
   assert.match(
@@ -92,7 +93,8 @@ test("a text of too many tokens is cut on the side that the caller names, or ref
   assert.equal(several.json.outputs[1].error.message, "The text has more than 9 tokens, and AUTO_TRUNCATE is false.");
   const statistics = await server.get("/v2/models/noting/stats");
   const { success, fail } = statistics.json.model_stats[0].inference_stats;
-  assert.deepEqual([success.count, fail.count], [1, 4]);
+  // A front refuses what the hub has run.
+  assert.deepEqual([success.count, fail.count], fronts === 1 ? [1, 4] : [5, 0]);
   assert.equal((await server.post("/embed", { inputs: long, truncate: true })).status, 200);
   model.items.length = 0;
   const left = { inputs: long, truncate: true, truncation_direction: "Left" };
