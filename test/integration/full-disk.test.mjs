@@ -2,7 +2,7 @@
 // fleet: callers are told why.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -14,6 +14,7 @@ import { createBatcher } from "sheaf";
 import { createServer } from "../../packages/sheaf-server/dist/index.js";
 import { batchLog } from "sheaf/adapters/batch-log";
 import { natsFrontEnd, natsWorker } from "sheaf/adapters/nats";
+import { readRecords } from "sheaf/internal/tuning";
 import { startNats, whyNoNats } from "../support/nats-server.mjs";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 import { untilTrue } from "./lib/until.mjs";
@@ -104,6 +105,10 @@ test("a record on a full disk: it ends with a warning, and requests go on", { sk
   while (!isFull) assert.equal((await post()).status, 200);
   assert.match(await warned, /calls are no longer recorded: ENOSPC/);
   assert.equal((await post()).status, 200);
+  await server.close();
+  // The last line is whole.
+  const records = await readRecords([readFileSync(settings.recordFile, "utf8").split("\n")]);
+  assert.ok(records.get("m").runs.length > 100);
 });
 
 // nats-server 2.15 confirms nothing more on a full disk, and goes on so when there is room again; 2.10 to 2.12 refuse.

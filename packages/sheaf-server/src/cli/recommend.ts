@@ -24,7 +24,10 @@ export function recommendCommand(streams: CommandStreams): Command {
     .description(
       "Plays the calls of a record again under other settings, with the real batcher on a virtual clock, and recommends settings, or to change nothing.",
     )
-    .argument("<file...>", "the record that RECORD_FILE names; with its FILE.1, in any order")
+    .argument(
+      "<file...>",
+      "the record that RECORD_FILE names; with its FILE.1, and those of all gateways, in any order",
+    )
     .option("--model <name>", "the model, if the record has several")
     .option("--slo <objective>", "a latency that calls should have, such as p99=50ms", objective)
     .option("--speed <n>", "play the calls this many times as fast", numberFrom(0.01, 100), 1)

@@ -86,6 +86,8 @@ export class RecordFile {
       this.#bytes += bytes.length;
     } catch (error) {
       this.#fail(error as Error);
+      // Of the last lines the disk may have taken a part, which nobody can read.
+      await this.#file.truncate(this.#bytes).catch(() => undefined);
     }
   }
 
