@@ -66,21 +66,26 @@ const batcherOf = ({ settings, queue: { tally, leavers, refused } }: Inside): So
   counts: () => ({ refused: refused.live, refusedBulk: refused.bulk, left: leavers.count, timeout: tally.timeout }),
 });
 
-const fleetOf = ({ clock, settings, workers, counts }: FrontEndInside): Source => ({
-  clock,
-  settings() {
-    const [first] = workers();
-    const { maxBatchSize, settings: told } = first ?? {};
-    const concurrency = workers().reduce((sum, { slots }) => sum + slots, 0);
-    return { ...told, policy: told?.policy ?? "unknown", maxBatchSize, concurrency, ...settings };
-  },
-  counts() {
-    const { items, lanes } = counts();
-    const { timeout, aborted, rejected } = items;
-    const refusedBulk = lanes?.bulk.rejected ?? 0;
-    return { refused: rejected - refusedBulk, refusedBulk, left: timeout + aborted, timeout };
-  },
-});
+function fleetOf({ clock, settings, workers, counts }: FrontEndInside): Source {
+  let known: RecordedSettings = { policy: "unknown", concurrency: 1 };
+  return {
+    clock,
+    settings() {
+      const [first] = workers();
+      const concurrency = workers().reduce((sum, { slots }) => sum + slots, 0);
+      // They stay known when all workers have gone.
+      if (first?.settings !== undefined)
+        known = { ...first.settings, maxBatchSize: first.maxBatchSize, concurrency, ...settings };
+      return known;
+    },
+    counts() {
+      const { items, lanes } = counts();
+      const { timeout, aborted, rejected } = items;
+      const refusedBulk = lanes?.bulk.rejected ?? 0;
+      return { refused: rejected - refusedBulk, refusedBulk, left: timeout + aborted, timeout };
+    },
+  };
+}
 
 interface Counts {
   readonly refused: number;

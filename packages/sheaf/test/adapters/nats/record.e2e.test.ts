@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createBatcher, greedy } from "../../../dist/index.js";
 import { readRecords } from "../../../dist/internal/tuning.js";
 import { recordCalls } from "../../../dist/tuning/index.js";
-import { Rig, needsNats, numbers } from "./rig.js";
+import { Rig, needsNats, numbers, until } from "./rig.js";
 
 const rig = new Rig();
 
@@ -35,6 +35,8 @@ test(
       ...numbers(20).map((item) => front(item + 100, { priority: "bulk", timeoutMs: 8000 })),
     ]);
     const failed = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
+    await worker.drain();
+    await until(() => fronts.every((front) => front.workers().length === 0), "they know that it has gone");
     for (const end of ends) end();
     assert.equal(failed.length, 2);
 
