@@ -5,5 +5,4 @@ export type { NatsConnection, NatsMessage, NatsSubscription } from "../adapters/
 export type { WorkerBatcher, WorkerCounts } from "../adapters/nats/worker/worker.ts";
 export { describeError, rebuildError, type WireError } from "../core/contract/wire-error.ts";
 export { withInsideOf } from "../core/wrap-batcher.ts";
-export { binaryCodec, type Codec } from "../shared/binary-codec.ts";
-export { unpack } from "../shared/packed.ts";
+export { binaryCodec, encodedParts, type Codec } from "../shared/binary-codec.ts";

@@ -8,6 +8,7 @@ export interface Codec {
 }
 
 const Kind = { none: 0, text: 1, floats: 2, json: 3, jsonWithBinary: 4 } as const;
+const kindBytes = [0, 1, 2, 3, 4].map((kind) => Uint8Array.of(kind));
 
 type TypedArray = ArrayBufferView & { readonly length: number };
 
@@ -26,22 +27,14 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
  */
 export const binaryCodec: Codec = {
   encode(value) {
-    if (typeof value === "string") return withKind(Kind.text, [encoder.encode(value)]);
-    if (value instanceof Float32Array) return withKind(Kind.floats, [bytesOf(value)]);
-    if (value === undefined) return Uint8Array.of(Kind.none);
-    const parts: TypedArray[] = [];
-    let hasMarks = false;
-    const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
-      const mark = markOf((this as Record<string, unknown>)[key], held, parts);
-      hasMarks ||= mark !== undefined;
-      return mark ?? held;
-    });
-    if (json === undefined) throw new TypeError(`A ${typeof value} cannot be sent to another machine.`);
-    const text = encoder.encode(json);
-    if (!hasMarks) return withKind(Kind.json, [text]);
-    const length = new Uint8Array(4);
-    new DataView(length.buffer).setUint32(0, text.byteLength, true);
-    return withKind(Kind.jsonWithBinary, [length, text, ...parts.map(bytesOf)]);
+    const parts = encodedParts(value);
+    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0));
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.byteLength;
+    }
+    return bytes;
   },
 
   decode(bytes) {
@@ -90,15 +83,22 @@ function decodeParts(bytes: Uint8Array): unknown {
   }) as unknown;
 }
 
-function withKind(kind: number, parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 1));
-  bytes[0] = kind;
-  let at = 1;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
+/** The bytes of a value in pieces, some of them views of it. @throws {TypeError} for a value that it cannot carry. */
+export function encodedParts(value: unknown): readonly Uint8Array[] {
+  if (typeof value === "string") return [kindBytes[Kind.text]!, encoder.encode(value)];
+  if (value instanceof Float32Array) return [kindBytes[Kind.floats]!, bytesOf(value)];
+  if (value === undefined) return [kindBytes[Kind.none]!];
+  const arrays: TypedArray[] = [];
+  let hasMarks = false;
+  const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
+    const mark = markOf((this as Record<string, unknown>)[key], held, arrays);
+    hasMarks ||= mark !== undefined;
+    return mark ?? held;
+  });
+  if (json === undefined) throw new TypeError(`A ${typeof value} cannot be sent to another machine.`);
+  const text = encoder.encode(json);
+  if (!hasMarks) return [kindBytes[Kind.json]!, text];
+  return [kindBytes[Kind.jsonWithBinary]!, bytesOf(Uint32Array.of(text.byteLength)), text, ...arrays.map(bytesOf)];
 }
 
 const bytesOf = (array: TypedArray): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);

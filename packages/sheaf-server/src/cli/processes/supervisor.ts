@@ -20,6 +20,9 @@ const steadyMs = 10_000;
 /** How long processes may take to end once their grace period is over. */
 const lastMs = 5000;
 
+/** What a request leaves behind dies with it: a young generation that fits the core's cache costs fronts less time and memory. */
+const smallHeap = ["--max-semi-space-size=2"];
+
 const fileOf = (name: string): string => fileURLToPath(new URL(`../${name}-main${extension}`, import.meta.url));
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 
@@ -37,7 +40,7 @@ export async function superviseProcesses(
   const pathOf = (name: string): string =>
     process.platform === "win32" ? `\\\\.\\pipe\\${folder.replaceAll(/\W/g, "-")}-${name}` : join(folder, name);
   const start = { served, names, settings, hubPath: pathOf("hub"), httpPath: pathOf("http") };
-  cluster.setupPrimary({ exec: fileOf("front"), args: [], serialization: "advanced" });
+  cluster.setupPrimary({ exec: fileOf("front"), args: [], execArgv: [...process.execArgv, ...smallHeap], serialization: "advanced" }); // prettier-ignore
 
   const kept = new Map<string, ChildProcess>();
   let isEnding = false;

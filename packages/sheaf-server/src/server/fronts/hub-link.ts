@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { BatcherError, type CallOptions, type DetailedResult } from "sheaf";
 import { within } from "sheaf/internal";
-import { binaryCodec } from "sheaf/internal/nats";
+import { binaryCodec, encodedParts } from "sheaf/internal/nats";
 import type { InferOptions } from "../../http/call-options.ts";
 import { Problem, retryAfter } from "../../problems/problem.ts";
 import { emptyStats } from "../../shared/stats-sum.ts";
@@ -132,7 +132,7 @@ export class HubLink implements FleetPart {
       u: caller?.tenant.name,
     };
     return new Promise((resolve, reject) => {
-      this.#messages!.send(head, binaryCodec.encode(items));
+      this.#messages!.send(head, encodedParts(items));
       const cutOff = (reason: Error): void =>
         isList ? resolve((items as unknown[]).map(() => ({ status: "rejected", reason }))) : reject(reason);
       this.#calls.set(call, { options, resolve, reject, cutOff });

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
-import { binaryCodec, type WireError } from "sheaf/internal/nats";
+import { binaryCodec, encodedParts, type WireError } from "sheaf/internal/nats";
 import type { MetricFamily } from "sheaf/internal/metrics";
 import { within } from "sheaf/internal";
 import type { Priority } from "sheaf";
@@ -171,7 +171,7 @@ export class Hub {
 
   async #run(front: Front, { i, m, l, d, p, c, t, k, u }: CallHead, body: Uint8Array): Promise<void> {
     const cacheUse = this.#models.settings.cacheMaxBytes > 0 ? new CacheUse() : undefined;
-    const answer = (reply: Omit<ReplyHead, "i" | "h">, value?: Uint8Array): void =>
+    const answer = (reply: Omit<ReplyHead, "i" | "h">, value?: readonly Uint8Array[]): void =>
       front.messages.send({ i, ...reply, h: cacheUse?.counts } satisfies ReplyHead, value);
     try {
       const published = this.#published.get(m);
@@ -196,10 +196,10 @@ export class Hub {
         const ends = outcomes.map((one): Times | WireError =>
           one.status === "fulfilled" ? timesOf(one.value) : wireErrorOf(one.reason),
         );
-        answer({ o: ends }, binaryCodec.encode(values));
+        answer({ o: ends }, encodedParts(values));
       } else {
         const served = await continueTrace(t, () => inferOne(model, item, options));
-        answer({ r: timesOf(served) }, binaryCodec.encode(served.value));
+        answer({ r: timesOf(served) }, encodedParts(served.value));
       }
     } catch (error) {
       answer({ e: wireErrorOf(error) });

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { unpack, type WireError } from "sheaf/internal/nats";
+import type { WireError } from "sheaf/internal/nats";
 import type { MetricFamily } from "sheaf/internal/metrics";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 
@@ -74,14 +74,24 @@ export interface FrontFigures {
   readonly process: readonly MetricFamily[];
 }
 
-const nothing = new Uint8Array();
+const nothing = Buffer.alloc(0);
+const noParts: readonly Uint8Array[] = [];
+/** Bounds of the room that is made for messages before they come. */
+const leastRoomBytes = 4096;
+const mostRoomBytes = 256 * 1024;
 
-/** Messages over a socket, each `[length u32][message]`. Those of one turn of the event loop go out in one write. */
+/**
+ * Messages over a socket, each `[length u32][length of the head u32][head as JSON][body]`. Those of one turn of the event loop go out
+ * in one write.
+ */
 export class Messages {
   readonly #socket: Socket;
   readonly #onMessage: (head: object, body: Uint8Array) => void;
-  #out: { readonly json: string; readonly jsonBytes: number; readonly body: Uint8Array }[] = [];
+  /** The messages of this turn. */
+  #out: Buffer = nothing;
   #outBytes = 0;
+  /** Those of the turn before, about as many as this one will have. */
+  #lastBytes = 0;
   /** Pieces of a message that is not complete. */
   #in: Buffer[] = [];
   #inBytes = 0;
@@ -93,27 +103,38 @@ export class Messages {
     socket.on("data", (piece) => this.#read(piece));
   }
 
-  send(head: object, body: Uint8Array = nothing): void {
+  /** Copies the parts of the body. */
+  send(head: object, body: readonly Uint8Array[] = noParts): void {
     const json = JSON.stringify(head);
     const jsonBytes = Buffer.byteLength(json);
-    if (this.#out.push({ json, jsonBytes, body }) === 1) setImmediate(() => this.#flush());
-    this.#outBytes += 8 + jsonBytes + body.length;
+    const bytes = body.reduce((sum, part) => sum + part.length, 8 + jsonBytes);
+    if (this.#outBytes === 0) setImmediate(() => this.#flush());
+    if (this.#outBytes + bytes > this.#out.length) this.#grow(bytes);
+    const out = this.#out;
+    let at = out.writeUInt32LE(bytes - 4, this.#outBytes);
+    at = out.writeUInt32LE(jsonBytes, at);
+    at += out.write(json, at);
+    for (const part of body) {
+      out.set(part, at);
+      at += part.length;
+    }
+    this.#outBytes = at;
   }
 
-  /** Packs all messages into one buffer: one copy of each body. */
+  #grow(bytes: number): void {
+    const needed = this.#outBytes + bytes;
+    const room = this.#outBytes === 0 ? Math.min(this.#lastBytes, mostRoomBytes) : 2 * needed;
+    const out = Buffer.allocUnsafe(Math.max(needed, room, leastRoomBytes));
+    this.#out.copy(out, 0, 0, this.#outBytes);
+    this.#out = out;
+  }
+
   #flush(): void {
-    const bytes = Buffer.allocUnsafe(this.#outBytes);
-    let at = 0;
-    for (const { json, jsonBytes, body } of this.#out) {
-      at = bytes.writeUInt32LE(4 + jsonBytes + body.length, at);
-      at = bytes.writeUInt32LE(jsonBytes, at);
-      at += bytes.write(json, at);
-      bytes.set(body, at);
-      at += body.length;
-    }
-    this.#out = [];
+    if (this.#socket.writable) this.#socket.write(this.#out.subarray(0, this.#outBytes));
+    this.#lastBytes = this.#outBytes;
+    const rest = this.#out.subarray(this.#outBytes);
+    this.#out = rest.length > mostRoomBytes ? nothing : rest;
     this.#outBytes = 0;
-    if (this.#socket.writable) this.#socket.write(bytes);
   }
 
   #read(piece: Buffer): void {
@@ -124,9 +145,10 @@ export class Messages {
     let at = 0;
     const next = (): number => (bytes.length - at < 4 ? 4 : 4 + bytes.readUInt32LE(at));
     for (let length = next(); bytes.length - at >= length; length = next()) {
-      const { head, body } = unpack(bytes.subarray(at + 4, at + length));
+      const headAt = at + 8;
+      const bodyAt = headAt + bytes.readUInt32LE(at + 4);
       at += length;
-      this.#onMessage(head, body);
+      this.#onMessage(JSON.parse(bytes.toString("utf8", headAt, bodyAt)) as object, bytes.subarray(bodyAt, at));
     }
     this.#in = at < bytes.length ? [bytes.subarray(at)] : [];
     this.#inBytes = bytes.length - at;
