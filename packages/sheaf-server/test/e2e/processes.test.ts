@@ -9,7 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { readRecords } from "sheaf/internal/tuning";
-import { createServer } from "../../dist/index.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-processes-"));
@@ -354,16 +353,10 @@ test("a model that cannot be loaded ends the server with its reason", async (t) 
   assert.match(served.output.stderr, /no weights/);
 });
 
-test("HTTP_PROCESSES is refused by name in a fleet and for an app of one's own", async (t) => {
+test("HTTP_PROCESSES ends a gateway of a fleet before it starts", async (t) => {
   const served = sheaf(t, ["serve", "mlp"], { HTTP_PROCESSES: "2", NATS_URL: "nats://127.0.0.1:1", ROLE: "gateway" });
   assert.equal(await served.ended, 2);
   assert.match(served.output.stderr, /HTTP_PROCESSES cannot be combined with NATS_URL: start more gateways/);
-  const output = { kind: "json" } as const;
-  const models = [{ name: "own", input: output, output, run: (items: readonly unknown[]) => items }];
-  await assert.rejects(
-    createServer({ models, settings: { httpProcesses: 2 } }),
-    /HTTP_PROCESSES is only for sheaf serve/,
-  );
 });
 
 test("a list that is longer than the queue waits for room, and a model is replaced without a lost request", async (t) => {
