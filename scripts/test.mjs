@@ -13,11 +13,14 @@ const command = values.only ?? (words.length === 0 ? "test" : undefined);
 const build = spawnSync(process.execPath, ["scripts/build.mjs", "--tests"], { cwd: root, stdio: "inherit" });
 if (build.status !== 0) process.exit(build.status ?? 1);
 
-const files = (command === "integration" ? integrationFiles : testFiles)(words).filter(
-  (file) => command === undefined || commandOf(file) === command,
-);
-if (files.length === 0) {
-  console.error(`No test file's path holds ${words.join(" or ")}, nor is it a suite.`);
+const filesOf = (asked) =>
+  (command === "integration" ? integrationFiles : testFiles)(asked).filter(
+    (file) => command === undefined || commandOf(file) === command,
+  );
+const files = filesOf(words);
+for (const word of words) {
+  if (filesOf([word]).length > 0) continue;
+  console.error(`No test file's path holds ${word}, nor is it a suite.`);
   process.exit(1);
 }
 

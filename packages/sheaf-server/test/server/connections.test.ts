@@ -52,6 +52,11 @@ test("a body that says it is over MAX_BODY_BYTES gets 413 without being read", a
   assert.match(reply, /^HTTP\/1\.1 413 [^]*"code":"BODY_TOO_LARGE"/);
 });
 
+test("this run's servers are read by as many fronts as TEST_FRONTS says", async (t) => {
+  const { hub } = await serving(t, [doubling()]);
+  assert.equal(hub?.coreShares.length ?? 1, Number(process.env["TEST_FRONTS"] ?? 1));
+});
+
 test("one connection more than MAX_CONNECTIONS is closed, and there is room again when one ends", async (t) => {
   const maxConnections = 2 * fronts;
   const server = await serving(t, [doubling()], { maxConnections });
