@@ -185,25 +185,31 @@ function fit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
   }
 }
 
+/** Loops, because a batcher fits every few runs: with a function for each run it takes several times as long. */
 function robustFit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
-  const rows = runs.map((run) => columns.map((column) => column(run)));
-  const weights = runs.map(({ runMs }) => 1 / Math.max(runMs, Number.EPSILON) ** 2);
+  const valuesOf = (column: Column): Float64Array => {
+    const values = new Float64Array(runs.length);
+    for (let i = 0; i < values.length; i++) values[i] = column(runs[i]!);
+    return values;
+  };
+  const rows = columns.map(valuesOf);
+  const ms = valuesOf(({ runMs }) => runMs);
+  const counts = ms.map((runMs) => 1 / Math.max(runMs, Number.EPSILON) ** 2);
+  const weights = counts.slice();
+  const errors = new Float64Array(runs.length);
   let parts: number[] = [];
   let inverse: number[][] = [];
-  let errors: number[] = [];
   for (let round = 0; round < robustRounds; round++) {
-    ({ parts, inverse } = leastSquares(rows, runs, weights));
-    errors = rows.map((row, i) => {
-      const expectedMs = row.reduce((sum, value, k) => sum + value * parts[k]!, 0);
-      return Math.abs(runs[i]!.runMs - expectedMs) / Math.max(expectedMs, Number.EPSILON);
-    });
-    const sorted = errors.toSorted((a, b) => a - b);
-    const limit = typicalErrors * Math.max(leastError, sorted[Math.floor(0.7 * sorted.length)]!);
-    runs.forEach(({ runMs }, i) => {
-      weights[i] = Math.min(1, limit / errors[i]!) / Math.max(runMs, Number.EPSILON) ** 2;
-    });
+    ({ parts, inverse } = leastSquares(rows, ms, weights));
+    for (let i = 0; i < ms.length; i++) {
+      let expectedMs = 0;
+      for (let k = 0; k < rows.length; k++) expectedMs += rows[k]![i]! * parts[k]!;
+      errors[i] = Math.abs(ms[i]! - expectedMs) / Math.max(expectedMs, Number.EPSILON);
+    }
+    const limit = typicalErrors * Math.max(leastError, errors.toSorted()[Math.floor(0.7 * errors.length)]!);
+    for (let i = 0; i < ms.length; i++) weights[i] = Math.min(1, limit / errors[i]!) * counts[i]!;
   }
-  const best = errors.sort((a, b) => a - b).slice(0, Math.ceil(0.9 * errors.length));
+  const best = errors.sort().subarray(0, Math.ceil(0.9 * errors.length));
   const error = best.reduce((sum, value) => sum + value, 0) / best.length;
   const variance = (1.25 * Math.max(error, leastError)) ** 2;
   return { parts, deviations: inverse.map((row, k) => Math.sqrt(variance * Math.max(0, row[k]!))), error };
@@ -211,28 +217,27 @@ function robustFit(runs: readonly WeighedRun[], columns: readonly Column[]): Fit
 
 /** Solves the normal equations; columns that say the same share the cost by a small ridge. */
 function leastSquares(
-  rows: readonly (readonly number[])[],
-  runs: readonly WeighedRun[],
-  weights: readonly number[],
+  columns: readonly Float64Array[],
+  ms: Float64Array,
+  weights: Float64Array,
 ): { parts: number[]; inverse: number[][] } {
-  const n = rows[0]!.length;
-  const scale = Array.from({ length: n }, (_, k) =>
-    Math.sqrt(rows.reduce((sum, row, i) => sum + weights[i]! * row[k]! ** 2, 0)),
-  );
-  const matrix = scale.map((_, j) => [...scale.map(() => 0), ...scale.map((__, k) => (j === k ? 1 : 0))]);
-  const target = scale.map(() => 0);
-  rows.forEach((row, i) => {
+  const n = columns.length;
+  // Of each two columns, and of each with the run times.
+  const products = new Float64Array(n * (n + 1));
+  for (let i = 0; i < ms.length; i++) {
     for (let j = 0; j < n; j++) {
-      const value = (weights[i]! * row[j]!) / (scale[j]! || 1);
-      target[j]! += value * runs[i]!.runMs;
-      for (let k = 0; k < n; k++) matrix[j]![k]! += (value * row[k]!) / (scale[k]! || 1);
+      const value = weights[i]! * columns[j]![i]!;
+      for (let k = 0; k < n; k++) products[j * (n + 1) + k]! += value * columns[k]![i]!;
+      products[j * (n + 1) + n]! += value * ms[i]!;
     }
-  });
-  for (let j = 0; j < n; j++) matrix[j]![j]! += 1e-9;
+  }
+  const scale = columns.map((_, j) => Math.sqrt(products[j * (n + 2)]!) || 1);
+  const matrix = scale.map((own, j) => [
+    ...scale.map((other, k) => products[j * (n + 1) + k]! / (own * other) + (j === k ? 1e-9 : 0)),
+    ...scale.map((_, k) => (j === k ? 1 : 0)),
+  ]);
   eliminate(matrix, 0);
-  const inverse = matrix.map((row, j) => row.slice(n).map((value, k) => value / ((scale[j]! || 1) * (scale[k]! || 1))));
-  const parts = matrix.map(
-    (row, j) => row.slice(n).reduce((sum, value, k) => sum + value * target[k]!, 0) / (scale[j]! || 1),
-  );
+  const inverse = matrix.map((row, j) => scale.map((other, k) => row[n + k]! / (scale[j]! * other)));
+  const parts = inverse.map((row) => row.reduce((sum, value, k) => sum + value * products[k * (n + 1) + n]!, 0));
   return { parts, inverse };
 }
