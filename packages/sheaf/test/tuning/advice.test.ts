@@ -83,7 +83,7 @@ test("the cost of runs is fitted by size, by weight and by the runs beside them"
     assert.ok(Math.abs(actual / expected - 1) < 0.06, `${actual}, not ${expected}`);
   for (const size of [2, 8, 20])
     near(costAt(bySize.line, undefined)({ size, weight: size, heaviest: 1 }), 10 + 0.5 * size);
-  assert.equal(bySize.contention, undefined, "one run at a time");
+  assert.deepEqual([bySize.contention, bySize.mostInFlight], [0, 1], "one run at a time");
   const weighed = await recordOf({
     weights: { pattern: "lognormal", median: 40, p99: 300 },
     cost: { fixedMs: 5, perItemMs: 0, perWeightMs: 0.02, batchWeight: "padded" },
@@ -97,8 +97,31 @@ test("the cost of runs is fitted by size, by weight and by the runs beside them"
     arrivals: { pattern: "poisson", ratePerS: 150 },
     cost: (size, _now, _weights, inFlight) => (10 + 0.5 * size) * (1 + 0.25 * (inFlight - 1)),
   });
-  const { contention } = runCostOf(beside.runs, false);
-  assert.ok(contention! > 0.15 && contention! < 0.35, `${contention}`);
+  near(1 + runCostOf(beside.runs, false).contention, 1.25);
+  // A slow run meets more of the others, but not because of them.
+  const apart = await recordOf({
+    concurrency: 4,
+    policy: fixedWindow(),
+    maxWaitMs: 20,
+    noise: { cv: 0.1, outlierRate: 0.03, outlierFactor: 5 },
+    cost: { fixedMs: 27, perItemMs: 0.5 },
+    items: 20_000,
+  });
+  near(1 + runCostOf(apart.runs, false).contention, 1);
+});
+
+test("settings with more runs at once than the record shows are left out, and the advice says so", async () => {
+  const record = await recordOf({
+    concurrency: 8,
+    policy: fixedWindow(),
+    maxWaitMs: 5,
+    arrivals: { pattern: "closed", clients: 20, thinkMs: 12 },
+    cost: (size, _now, _weights, inFlight) => (1.5 + 0.16 * size) * (1 + 0.2 * (inFlight - 1)),
+    noise: { cv: 0.3, outlierRate: 0.03, outlierFactor: 5 },
+  });
+  const { recommended, notes } = await advise(record, { play: inTurn });
+  assert.equal(recommended.settings.policy, "fixed-window", "greedy runs five at once");
+  assert.match(notes.join(" "), /for more than [\d.]+ at once: \d+ settings with more were left out/);
 });
 
 test("callers who wait for their answer are noticed, with their number and pause; others are not taken for them", async () => {

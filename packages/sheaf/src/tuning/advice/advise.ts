@@ -1,7 +1,8 @@
 import type { RecordedSettings } from "../../shared/recorded-settings.ts";
 import type { RecordedCalls, Recording } from "../record/recording.ts";
 import { closedLoopOf, type ClosedLoop } from "./closed-loop.ts";
-import { blocksOf, isKnownPolicy, overloadRate, type Play, type Played } from "./replay.ts";
+import { Random } from "../traffic/random.ts";
+import { blocksOf, endsOf, isKnownPolicy, overloadRate, type Play, type Played } from "./replay.ts";
 import { runCostOf, type RunCost } from "./run-cost.ts";
 
 export type Quantile = "p50" | "p95" | "p99" | "mean";
@@ -77,12 +78,14 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   const closed = found && { ...found, clients: Math.max(1, Math.round(found.clients * speed)) };
   const meanRunMs = runs.reduce((sum, { heldMs }) => sum + heldMs, 0) / runs.length;
   const blocks = 2 * Math.max(1, Math.min(mostBlocks / 2, Math.floor(calls.atMs.at(-1)! / (200 * meanRunMs))));
-  const pick = blocksOf(calls, blocks, (block) => block % 2 === 0);
-  const judge = blocksOf(calls, blocks, (block) => block % 2 === 1);
+  const all = [...Array(blocks).keys()];
+  const pick = all.filter((block) => block % 2 === 0);
+  const judge = all.filter((block) => block % 2 === 1);
   const quantile = slo?.quantile ?? "p99";
   const better = orderOf(slo, quantile);
-  const on = (part: RecordedCalls, settings: RecordedSettings, seed: number): Play => ({
-    calls: part,
+  const on = (kept: readonly number[], settings: RecordedSettings, seed: number): Play => ({
+    calls,
+    part: { blocks, kept },
     closed,
     cost,
     settings,
@@ -94,26 +97,34 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   const queues = first[0]!.overload > 0 ? queuesFor(present, first[0]!) : [];
   const more = await play(queues.map((settings) => on(pick, settings, 1)));
   let ranked = [...tried, ...queues].map((settings, i) => ({ settings, played: [...first, ...more][i]! }));
+  const mostInFlight = Math.max(cost.mostInFlight, 1.05 * first[0]!.meanInFlight);
+  const known = ranked.filter(({ played }) => played.meanInFlight <= mostInFlight);
   const isHarmless = ({ played }: { readonly played: Played }): boolean =>
     slo !== undefined || played.mean <= (1 + mostHarm) * ranked[0]!.played.mean;
-  const best = ranked.filter((one) => ranked[0]!.played.overload > 0 || isHarmless(one)).sort(better);
+  const best = known.filter((one) => ranked[0]!.played.overload > 0 || isHarmless(one)).sort(better);
   // The luckiest of many is not the best: the first few once more, with other run times.
   const again = best.slice(0, finalists);
   const second = await play(again.map(({ settings }) => on(pick, settings, 2)));
   ranked = again.map(({ settings, played }, i) => ({ settings, played: meanOf([played, second[i]!]) })).sort(better);
   const chosen = ranked[0]!.settings;
 
-  const [replayed, ...judged] = await play([
-    on(calls, present, 1),
-    ...[present, chosen].flatMap((settings) => judgeSeeds.map((seed) => on(judge, settings, seed))),
+  // The figures to expect are of the whole record. Each play has its blocks as if they came by chance, so that the range shows how much
+  // such a record can differ from the next; together the plays have each block as often as any other.
+  const drawn = shuffled(judgeSeeds.flatMap(() => all));
+  const plays = [present, chosen].flatMap((settings) => [
+    ...judgeSeeds.map((seed) => on(judge, settings, seed)),
+    ...judgeSeeds.map((seed, i) => on(drawn.slice(blocks * i, blocks * (i + 1)), settings, seed)),
   ]);
-  const [before, after] = [judged.slice(0, judgeSeeds.length), judged.slice(judgeSeeds.length)];
+  const played = await play(plays);
+  const [before, expectedBefore, after, expectedAfter] = [0, 1, 2, 3].map((part) =>
+    played.slice(part * judgeSeeds.length, (part + 1) * judgeSeeds.length),
+  ) as [Played[], Played[], Played[], Played[]];
   const recordedMs = quantilesOf(recording.calls);
   const result = {
     model,
     calls: recording.calls.count,
     runs: runs.length,
-    present: judgedOf(present, before),
+    present: judgedOf(present, expectedBefore),
     recordedMs,
     closedLoop: closed,
     notes,
@@ -126,10 +137,16 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
     changes: {},
   });
   notes.push(...limitsOf(recording, cost, closed, present));
-  const off = replayed![quantile] / recordedMs[quantile];
+  if (known.length < tried.length + queues.length)
+    notes.push(
+      `How runs slow each other down is not in the record for more than ${shownNumber(mostInFlight)} at once: ` +
+        `${tried.length + queues.length - known.length} settings with more were left out.`,
+    );
+  const replayedMs = result.present.latencyMs[quantile][0];
+  const off = replayedMs / recordedMs[quantile];
   if (speed === 1 && !(off < mostOff && off > 1 / mostOff))
     return nothing(
-      `the replay of the present settings gives ${quantile} ${shown(replayed![quantile])}, the record ` +
+      `the replay of the present settings gives ${quantile} ${shown(replayedMs)}, the record ` +
         `${shown(recordedMs[quantile])}: something outside the record decides`,
     );
   if (chosen === present) return nothing(`none of ${tried.length + queues.length} settings is better`);
@@ -151,7 +168,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
     ...result,
     verdict: "change",
     because: becauseOf(before, after, quantile, gain, frees),
-    recommended: judgedOf(chosen, after),
+    recommended: judgedOf(chosen, expectedAfter),
     changes: Object.fromEntries(
       Object.entries(chosen).filter(([name, value]) => value !== present[name as keyof RecordedSettings]),
     ),
@@ -161,14 +178,14 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
 /** The present settings first. */
 function candidates(
   present: RecordedSettings,
-  { smallest, largest, contention }: RunCost,
+  { smallest, largest }: RunCost,
   slo: Slo | undefined,
 ): RecordedSettings[] {
   const { maxBatchSize = largest, concurrency } = present;
   // Further away than that no cost is known.
   const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
   const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
-  const slots = contention === undefined || slo === undefined ? [1] : [1, 0.5, 2];
+  const slots = slo === undefined ? [1] : [1, 0.5, 2];
   const list: RecordedSettings[] = [];
   for (const size of new Set([...sizes, 1]))
     for (const factor of slots)
@@ -256,13 +273,12 @@ function becauseOf(
 function usualHours(calls: RecordedCalls, notes: string[]): RecordedCalls {
   const hours = Math.ceil((calls.atMs.at(-1)! + 1) / hourMs);
   if (hours <= 2) return calls;
-  const counts = new Array<number>(hours).fill(0);
-  const lengthMs = (calls.atMs.at(-1)! + 1) / hours;
-  for (const atMs of calls.atMs) counts[Math.floor(atMs / lengthMs)]!++;
-  const order = [...counts.keys()].sort((a, b) => counts[a]! - counts[b]!);
+  const ends = endsOf(calls.atMs, hours);
+  const countOf = (hour: number): number => ends[hour]! - (ends[hour - 1] ?? 0);
+  const order = [...ends.keys()].sort((a, b) => countOf(a) - countOf(b));
   const [usual, busiest] = [order[hours >> 1]!, order.at(-1)!];
   notes.push(`Of ${hours} hours, the busiest and a usual one were played.`);
-  return blocksOf(calls, hours, (hour) => hour === usual || hour === busiest);
+  return blocksOf(calls, { blocks: hours, kept: [usual, busiest].sort((a, b) => a - b) });
 }
 
 const faster = (calls: RecordedCalls, speed: number): RecordedCalls =>
@@ -283,9 +299,7 @@ function limitsOf(
     notes.push(
       `${percent(lost / calls.count)} of the calls got no result: overload hides how many would have come, and when the refused came is known to the second only.`,
     );
-  if (contention === undefined)
-    notes.push("How runs slow each other down is not in the record: another number of them was not tried.");
-  else if (contention > 0.02) notes.push(`Each further run in flight slows a run by ${percent(contention)}.`);
+  if (contention > 0.02) notes.push(`Each further run in flight slows a run by ${percent(contention)}.`);
   if (largest < (present.maxBatchSize ?? largest)) notes.push(`No run had more than ${largest} items.`);
   return notes;
 }
@@ -321,5 +335,15 @@ function judgedOf(settings: RecordedSettings, list: readonly Played[]): Judged {
   };
 }
 
-const shown = (ms: number): string => `${Number(ms.toPrecision(3))} ms`;
+function shuffled(list: number[]): number[] {
+  const random = new Random(1);
+  for (let last = list.length - 1; last > 0; last--) {
+    const other = Math.floor(random.uniform() * (last + 1));
+    [list[last], list[other]] = [list[other]!, list[last]!];
+  }
+  return list;
+}
+
+const shownNumber = (value: number): string => String(Number(value.toPrecision(3)));
+const shown = (ms: number): string => `${shownNumber(ms)} ms`;
 const percent = (share: number): string => `${Number((100 * share).toPrecision(2))} %`;

@@ -13,11 +13,19 @@ import { costAt, type RunCost } from "./run-cost.ts";
 /** What is played: all of it data, so that another thread can. */
 export interface Play {
   readonly calls: RecordedCalls;
+  /** The blocks of the calls that are played, in this order. */
+  readonly part: Part;
   /** In place of the moments of the calls. */
   readonly closed: ClosedLoop | undefined;
   readonly cost: RunCost;
   readonly settings: RecordedSettings;
   readonly seed: number;
+}
+
+/** Some of `blocks` of equal length. */
+export interface Part {
+  readonly blocks: number;
+  readonly kept: readonly number[];
 }
 
 export interface Played {
@@ -29,12 +37,16 @@ export interface Played {
   /** Share of the calls without a result, 0 … 1. */
   readonly lostRate: number;
   readonly meanBatchSize: number;
+  /** Runs in flight as a run begins, itself included. */
+  readonly meanInFlight: number;
   /** 1 where more calls came than could be answered: then the answers a second count, not the latency. */
   readonly overload: number;
 }
 
 /** Calls without a result, above which it is overload. */
 export const overloadRate = 0.01;
+/** Runs whose times stay together when they are drawn from the record. */
+const runsTogether = 100;
 /** Share of the time of an open load that is needed after it, for what has queued up. */
 const backlogRate = 0.02;
 
@@ -51,12 +63,13 @@ const policies: Readonly<Record<string, (settings: RecordedSettings) => Policy>>
 export const isKnownPolicy = (name: string): boolean => Object.hasOwn(policies, name);
 
 /** Plays the calls with the real batcher on a virtual clock. */
-export async function play({ calls, closed, cost, settings, seed }: Play): Promise<Played> {
+export async function play({ calls, part, closed, cost, settings, seed }: Play): Promise<Played> {
   const { policy, concurrency, hasTenants, prefetch: _, latencyBudgetMs: __, ...options } = settings;
-  const { count, weight, tenant, timeoutMs } = calls;
+  const { count, atMs, lane, weight, tenant, timeoutMs } = blocksOf(calls, part);
   const at = costAt(cost.line, cost.byWeight);
-  const { contention = 0, ratios } = cost;
-  let next = Math.floor(new Random(seed ^ 0x51ed270b).uniform() * ratios.length);
+  const { contention, ratios } = cost;
+  const random = new Random(seed ^ 0x51ed270b);
+  let [runs, from, inFlightSum] = [0, 0, 0];
   const hasWeights = cost.byWeight !== undefined || settings.maxBatchWeight !== undefined;
   const result = await simulate({
     ...options,
@@ -64,52 +77,55 @@ export async function play({ calls, closed, cost, settings, seed }: Play): Promi
     concurrency,
     arrivals:
       closed === undefined
-        ? { pattern: "trace", atMs: calls.atMs, lanes: calls.lane, timeoutsMs: timeoutMs }
+        ? { pattern: "trace", atMs, lanes: lane, timeoutsMs: timeoutMs }
         : { pattern: "closed", ...closed },
     items: count,
     ...(hasWeights
       ? { weights: { pattern: "trace", weights: weight } }
       : { batchWeight: undefined, maxBatchWeight: undefined }),
     ...(hasTenants === true && { fairKey: (item: number) => tenant[item] }),
-    cost: (size, _nowMs, { sum, heaviest }, inFlight) =>
-      at({ size, weight: hasWeights ? sum : size, heaviest }) *
-      (1 + contention * (inFlight - 1)) *
-      ratios[next++ % ratios.length]!,
+    cost: (size, _nowMs, { sum, heaviest }, inFlight) => {
+      if (runs % runsTogether === 0) from = Math.floor(random.uniform() * ratios.length);
+      inFlightSum += inFlight;
+      return (
+        at({ size, weight: hasWeights ? sum : size, heaviest }) *
+        (1 + contention * (inFlight - 1)) *
+        ratios[(from + (runs++ % runsTogether)) % ratios.length]!
+      );
+    },
     seed,
   });
   const { latencyMs, items, throughputPerS, meanBatchSize, durationMs } = result;
-  const spanMs = calls.atMs.at(-1)! - calls.atMs[0]!;
+  const spanMs = atMs.at(-1)! - atMs[0]!;
   const lostRate = 1 - items.ok / count;
   const overload = lostRate > overloadRate || (closed === undefined && durationMs > (1 + backlogRate) * spanMs) ? 1 : 0;
   const { p50, p95, p99, mean } = latencyMs;
-  return { p50, p95, p99, mean, perS: throughputPerS, lostRate, meanBatchSize, overload };
+  const meanInFlight = inFlightSum / runs;
+  return { p50, p95, p99, mean, perS: throughputPerS, lostRate, meanBatchSize, meanInFlight, overload };
 }
 
-/** The calls of some blocks of equal length, one after the other without the time between them. */
-export function blocksOf(calls: RecordedCalls, blocks: number, isIn: (block: number) => boolean): RecordedCalls {
+/** The kept blocks, one after the other without the time between them. */
+export function blocksOf(calls: RecordedCalls, { blocks, kept }: Part): RecordedCalls {
   const lengthMs = (calls.atMs.at(-1)! + 1) / blocks;
-  const places = new Uint32Array(calls.count);
-  const atMs = new Float64Array(calls.count);
-  let count = 0;
-  let kept = 0;
-  const startsMs = Array.from({ length: blocks }, (_, block) => (isIn(block) ? lengthMs * kept++ : NaN));
-  for (let place = 0; place < calls.count; place++) {
-    const block = Math.floor(calls.atMs[place]! / lengthMs);
-    if (!isIn(block)) continue;
-    places[count] = place;
-    atMs[count++] = calls.atMs[place]! - block * lengthMs + startsMs[block]!;
-  }
-  const pick = <T extends Float64Array | Uint8Array | Int32Array>(column: T, made: T): T => {
-    for (let i = 0; i < count; i++) made[i] = column[places[i]!]!;
-    return made;
-  };
-  return {
-    count,
-    atMs: atMs.slice(0, count),
-    endMs: pick(calls.endMs, new Float64Array(count)),
-    lane: pick(calls.lane, new Uint8Array(count)),
-    weight: pick(calls.weight, new Float64Array(count)),
-    tenant: pick(calls.tenant, new Int32Array(count)),
-    timeoutMs: pick(calls.timeoutMs, new Float64Array(count)),
-  };
+  const ends = endsOf(calls.atMs, blocks);
+  const count = kept.reduce((sum, block) => sum + ends[block]! - (ends[block - 1] ?? 0), 0);
+  const columns = Object.entries(calls).map(([name, column]) => {
+    if (typeof column === "number") return [name, count];
+    const made = new (column.constructor as Float64ArrayConstructor)(count);
+    let next = 0;
+    kept.forEach((block, i) => {
+      const shiftMs = name === "atMs" || name === "endMs" ? lengthMs * (i - block) : 0;
+      for (let place = ends[block - 1] ?? 0; place < ends[block]!; place++) made[next++] = column[place]! + shiftMs;
+    });
+    return [name, made];
+  });
+  return Object.fromEntries(columns) as RecordedCalls;
+}
+
+/** The place after the last call of each block. */
+export function endsOf(atMs: Float64Array, blocks: number): number[] {
+  const ends = new Array<number>(blocks).fill(0);
+  for (const ms of atMs) ends[Math.floor((ms / (atMs.at(-1)! + 1)) * blocks)]!++;
+  for (let block = 1; block < blocks; block++) ends[block]! += ends[block - 1]!;
+  return ends;
 }

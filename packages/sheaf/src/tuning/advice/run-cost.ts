@@ -1,4 +1,4 @@
-import { lineThrough } from "../../core/measure/least-squares.ts";
+import { momentsOf } from "../../core/measure/least-squares.ts";
 import { fitWeights } from "../../core/measure/weight-fit.ts";
 import { fitLine, type CostLine, type MeasuredPoint } from "../cost-line.ts";
 import type { RecordedRun } from "../record/recording.ts";
@@ -12,8 +12,10 @@ export interface RunCost {
   readonly byWeight:
     | { readonly fixedMs: number; readonly perItemMs: number; readonly perWeightMs: number; readonly padded: boolean }
     | undefined;
-  /** Each further run in flight adds this share of the run time; undefined where the runs in flight hardly varied. */
-  readonly contention: number | undefined;
+  /** Each further run in flight adds this share of the run time. */
+  readonly contention: number;
+  /** What runs cost with more than so many in flight, on average, is not known. */
+  readonly mostInFlight: number;
   /** Run time ÷ the cost above, in the order of the record: slow runs come together. */
   readonly ratios: Float64Array;
   /** Sizes that several runs had. */
@@ -26,6 +28,7 @@ export const leastRuns = 30;
 /** Fewer runs of about one size say nothing about it. */
 const leastOfSize = 5;
 const mostFitted = 2000;
+const mostOff = 0.1;
 const mostRatios = 100_000;
 
 /** @throws {RangeError} for fewer than 30 runs, or of one size only: the message says what is missing. */
@@ -41,14 +44,14 @@ export function runCostOf(runs: readonly RecordedRun[], isAhead: boolean): RunCo
   const ways = runs.map(({ runMs, heldMs }) => heldMs - runMs).sort((a, b) => a - b);
   const wayMs = ways[ways.length >> 2]!;
   const busyMs = runs.map(({ runMs, heldMs }) => (isAhead ? runMs + Math.max(0, wayMs) : heldMs));
-  let contention = 0;
+  const inFlight = inFlightOf(runs, busyMs);
+  let contention: Contention = { rate: 0, most: 1 };
   let at: (run: RecordedRun) => number = () => 1;
   let line: CostLine = { fixedMs: 1, perItemMs: 0 };
   let byWeight: RunCost["byWeight"];
-  const varies = isSpread(runs.map(({ inFlight }) => inFlight));
   // Size and contention in turn: each from what the other leaves.
-  for (let round = 0; round < (varies ? 6 : 1); round++) {
-    const alone = runs.map(({ inFlight }, i) => busyMs[i]! / (1 + contention * (inFlight - 1)));
+  for (let round = 0; round < 6; round++) {
+    const alone = busyMs.map((ms, i) => ms / (1 + contention.rate * (inFlight[i]! - 1)));
     line = lineOf(runs, alone, buckets);
     const stride = Math.max(1, Math.floor(runs.length / mostFitted));
     const fitted = runs
@@ -57,13 +60,19 @@ export function runCostOf(runs: readonly RecordedRun[], isAhead: boolean): RunCo
     const hasWeights = runs.some(({ weight, size }) => weight !== size);
     byWeight = hasWeights ? fitWeights(fitted) : undefined;
     at = costAt(line, byWeight);
-    if (varies) contention = contentionOf(runs, busyMs, at);
+    contention = contentionOf(
+      inFlight,
+      busyMs.map((ms, i) => ms / at(runs[i]!)),
+    );
   }
-  const ratios = runs.map((run, i) => busyMs[i]! / Math.max(1e-6, at(run) * (1 + contention * (run.inFlight - 1))));
+  const ratios = runs.map(
+    (run, i) => busyMs[i]! / Math.max(1e-6, at(run) * (1 + contention.rate * (inFlight[i]! - 1))),
+  );
   return {
     line,
     byWeight,
-    contention: varies ? contention : undefined,
+    contention: contention.rate,
+    mostInFlight: contention.most,
     ratios: Float64Array.from(ratios.slice(0, mostRatios)),
     smallest: Math.min(...buckets.map((own) => runs[own[0]!]!.size)),
     largest: Math.max(...buckets.map((own) => runs[own[0]!]!.size)),
@@ -115,21 +124,39 @@ function lineOf(
   };
 }
 
-function contentionOf(
-  runs: readonly RecordedRun[],
-  busyMs: readonly number[],
-  at: (run: RecordedRun) => number,
-): number {
-  const points = runs.map((run, i) => ({ size: run.inFlight - 1, runMs: busyMs[i]! / at(run), weight: 1 }));
-  const line = lineThrough(points);
-  return Math.max(0, line.at(1) / Math.max(1e-6, line.at(0)) - 1);
+interface Contention {
+  readonly rate: number;
+  /** Above it the error of a run time may be more than `mostOff`; at most twice as many as there were. */
+  readonly most: number;
+}
+
+/** As each run begins, itself included: a mean over the run would be larger where the run is longer. */
+function inFlightOf(runs: readonly RecordedRun[], busyMs: readonly number[]): number[] {
+  const endsMs = Float64Array.from(runs, ({ endMs }) => endMs).sort();
+  const startsMs = runs.map(({ endMs }, i) => endMs - busyMs[i]!);
+  const inFlight: number[] = [];
+  let ended = 0;
+  for (const [begun, i] of [...runs.keys()].sort((a, b) => startsMs[a]! - startsMs[b]!).entries()) {
+    // Both are rounded to one microsecond.
+    while (endsMs[ended]! <= startsMs[i]! + 0.0015) ended++;
+    inFlight[i] = begun + 1 - ended;
+  }
+  return inFlight;
+}
+
+function contentionOf(inFlight: readonly number[], slowdown: readonly number[]): Contention {
+  const points = inFlight.map((size, i) => ({ size, runMs: slowdown[i]!, weight: 1 }));
+  const { meanSize, meanMs, variance, covariance } = momentsOf(points);
+  const tilt = variance > 0 ? covariance / variance : 0;
+  const squares = mean(points.map(({ size, runMs }) => (runMs - meanMs - tilt * (size - meanSize)) ** 2));
+  /** Two standard errors. */
+  const off = 2 * Math.sqrt(squares / (points.length * variance));
+  const usual = inFlight.toSorted((a, b) => a - b)[Math.floor(0.95 * inFlight.length)]!;
+  const known = meanSize + (mostOff * meanMs) / off;
+  return {
+    rate: tilt > off ? tilt / Math.max(1e-6, meanMs - tilt * (meanSize - 1)) : 0,
+    most: variance > 0 ? Math.max(usual, Math.min(known, 2 * usual)) : usual,
+  };
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-/** What few runs at once cost cannot be told from many: one run in twenty must have had hardly more than half as many beside it. */
-function isSpread(inFlight: number[]): boolean {
-  inFlight.sort((a, b) => a - b);
-  const at = (share: number): number => inFlight[Math.floor(share * inFlight.length)]!;
-  return at(0.05) < 0.6 * at(0.95);
-}

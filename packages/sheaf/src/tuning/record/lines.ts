@@ -23,8 +23,6 @@ export interface RunLine {
   readonly held: Us;
   /** Arrival → dispatch of each call. */
   readonly waits: readonly Us[];
-  /** Mean number of runs at once. Default: 1. */
-  readonly inFlight?: number;
   /** 0 immediate, 1 interactive, 2 bulk. Default: 1. */
   readonly lane?: number | readonly number[];
   /** Numbers in order of appearance: no tenant's name. Default: none. */

@@ -132,10 +132,9 @@ class Recorder implements BatchObserver, AnswerObserver {
     if (!this.#isRecorded(nowMs)) return;
     const { entries } = batch;
     this.#calls += entries.length;
-    const { batchId, startedAtMs, runMs, tookMs, inFlight, outcome, failedItems, extraRuns, attempt } = record;
+    const { batchId, startedAtMs, runMs, tookMs, outcome, failedItems, extraRuns, attempt } = record;
     const isRefused = outcome === "refused";
     let line = `{"run":${batchId},"model":${this.#name},"at":${us(startedAtMs)},"took":${us(runMs)},"held":${us(tookMs)}`;
-    if (inFlight !== undefined && inFlight > 1.005) line += `,"inFlight":${Math.round(100 * inFlight) / 100}`;
     if (outcome !== "ok") line += `,"outcome":"${outcome}"`;
     if (failedItems > 0) line += `,"failed":${failedItems}`;
     if (extraRuns > 0 || attempt > 1) line += `,"again":true`;

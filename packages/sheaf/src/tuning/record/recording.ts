@@ -22,7 +22,8 @@ export interface RecordedRun {
   /** As its executor measured it, and dispatch → results. */
   readonly runMs: number;
   readonly heldMs: number;
-  readonly inFlight: number;
+  /** As the calls'. */
+  readonly endMs: number;
 }
 
 /** What is known of the calls of one model. */
@@ -124,15 +125,15 @@ class Reader {
   }
 
   #run(line: RunLine): void {
-    const { waits, outcome = "ok", again, inFlight = 1, expired = [], aborted = [], worker, size } = line;
+    const { waits, outcome = "ok", again, expired = [], aborted = [], worker, size } = line;
     const startedAtMs = line.at / 1000 - this.#gapMs;
+    const endMs = startedAtMs + line.held / 1000;
     let [weight, heaviest] = [0, 0];
     for (let place = 0; place < waits.length; place++) {
       const own = at(line.weight, place, 1);
       weight += own;
       heaviest = Math.max(heaviest, own);
       const arrivedAtMs = startedAtMs - waits[place]! / 1000;
-      const endMs = startedAtMs + line.held / 1000;
       const [lane, tenant, timeoutMs] = [
         at(line.lane, place, 1),
         at(line.tenant, place, -1),
@@ -144,9 +145,9 @@ class Reader {
     if (outcome !== "ok" || again === true || waits.length === 0) return;
     const [runMs, heldMs] = [line.took / 1000, line.held / 1000];
     if (worker === undefined || size === undefined)
-      this.runs.push({ size: waits.length, weight, heaviest, runMs, heldMs, inFlight });
+      this.runs.push({ size: waits.length, weight, heaviest, runMs, heldMs, endMs });
     // Weights are the workers'.
-    else this.fleetRuns.set(`${worker} ${line.run}`, { size, weight: size, heaviest: 1, runMs, heldMs, inFlight });
+    else this.fleetRuns.set(`${worker} ${line.run}`, { size, weight: size, heaviest: 1, runMs, heldMs, endMs });
   }
 
   #second(line: SecondLine): void {
@@ -185,6 +186,8 @@ function joined(model: string, readers: readonly Reader[]): Recording {
     .sort((a, b) => a.reader.originMs + a.firstMs - (b.reader.originMs + b.firstMs));
   const [first] = files;
   const found: Columns = { atMs: [], endMs: [], lane: [], weight: [], tenant: [], timeoutMs: [] };
+  const runs: RecordedRun[] = [];
+  const fleetRuns = new Map<string, RecordedRun>();
   let [endsAtMs, cutMs] = [0, 0];
   for (const { reader, firstMs } of files) {
     const { columns, originMs } = reader;
@@ -198,6 +201,9 @@ function joined(model: string, readers: readonly Reader[]): Recording {
       found.endMs[found.endMs.length - 1]! += shiftMs;
       endsAtMs = Math.max(endsAtMs, atMs);
     }
+    const moved = (run: RecordedRun): RecordedRun => ({ ...run, endMs: run.endMs + shiftMs });
+    for (const run of reader.runs) runs.push(moved(run));
+    for (const [name, run] of reader.fleetRuns) fleetRuns.set(name, moved(run));
   }
   // Files may be of the same time.
   const order = Uint32Array.from(found.atMs.keys()).sort((a, b) => found.atMs[a]! - found.atMs[b]!);
@@ -215,10 +221,7 @@ function joined(model: string, readers: readonly Reader[]): Recording {
       tenant: Int32Array.from(inOrder(found.tenant)),
       timeoutMs: inOrder(found.timeoutMs),
     },
-    runs: [
-      ...files.flatMap(({ reader }) => reader.runs),
-      ...new Map(files.flatMap(({ reader }) => [...reader.fleetRuns])).values(),
-    ],
+    runs: [...runs, ...fleetRuns.values()],
     settings: files.at(-1)?.reader.settings,
     lost: files.reduce((sum, { reader }) => sum + reader.lost, 0),
     cached: files.reduce((sum, { reader }) => sum + reader.cached, 0),
