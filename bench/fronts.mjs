@@ -1,13 +1,15 @@
 /**
  * What fronts cost and gain: `npm run bench -- fronts`. CPU microseconds a request by process and thread, the mean batch and the
  * rate, of `sheaf serve` with one process, and with one, two … fronts and a hub, for a model of one Relu of 768 floats in a closed
- * loop of 64; then a lone request. A front is a process beside the hub, so HTTP_PROCESSES=1 has none. Linux only; about three minutes.
+ * loop of 64; the mean batch of a model that takes 5 ms at equal load; what the hub costs a call of a front that sends 16 or 64 a
+ * turn; and a lone request. A front is a process beside the hub, so HTTP_PROCESSES=1 has none. Linux only; about four minutes.
  */
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { HubLink } from "../packages/sheaf-server/dist/server/fronts/hub-link.js";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
 import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
 import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
@@ -26,12 +28,20 @@ const callers = 64;
 const folder = mkdtempSync(join(tmpdir(), "sheaf-fronts-"));
 const model = join(folder, "relu.onnx");
 writeFileSync(model, reluOf(768));
+const pause = join(folder, "pause.mjs");
+writeFileSync(
+  pause,
+  `import { defineWorker } from "${import.meta.resolve("sheaf/node")}";
+  const run = (items) => new Promise((resolve) => setTimeout(resolve, 5, items.map(() => 0)));
+  export default defineWorker({ run });`,
+);
 const floats = Float32Array.from({ length: 768 }, (_, i) => Math.cos(i + 1));
 const binary = { ...binaryTensorRequest(floats) };
 const formats = {
   JSON: { path: "/infer", body: Buffer.from(JSON.stringify(Array.from(floats))), headers: {} },
   binary: { path: "/v2/models/relu/infer", ...binary },
 };
+const paused = { path: "/infer/pause", body: Buffer.from("1"), headers: {} };
 
 console.log(machine());
 console.log("npm run bench -- fronts");
@@ -67,6 +77,13 @@ console.log(
     }),
   ]),
 );
+const batches = servers.map(() => []);
+for (let round = 0; round < rounds; round++)
+  for (const [i, server] of servers.entries())
+    batches[i].push((await measure(server, paused, { pattern: "steady", ratePerS: 1000, seed: round })).batch);
+for (const [i, { count }] of servers.entries())
+  console.log(`A model of 5 ms at 1,000/s with HTTP_PROCESSES=${count}: mean batch ${median(batches[i]).toFixed(2)}`);
+for (const server of servers) if (server.count > 1) await hubCosts(server);
 const lone = servers.map(() => []);
 for (let round = 0; round < 5; round++) for (const [i, server] of servers.entries()) lone[i].push(await loneMs(server));
 for (const [i, { count }] of servers.entries())
@@ -78,24 +95,29 @@ for (const { child } of servers) child.kill();
 rmSync(folder, { recursive: true });
 
 async function start(count) {
-  const env = { ...process.env, HTTP_PROCESSES: String(count), PORT: "0" };
-  const child = spawn(process.execPath, [main, "serve", model, "--queue-max-size", "10000"], { env, stdio: ["ignore", "pipe", "inherit"] }); // prettier-ignore
+  const sockets = mkdtempSync(join(folder, "sockets-"));
+  const env = { ...process.env, HTTP_PROCESSES: String(count), PORT: "0", TMPDIR: sockets };
+  const child = spawn(process.execPath, [main, "serve", model, pause, "--queue-max-size", "10000"], { env, stdio: ["ignore", "pipe", "inherit"] }); // prettier-ignore
   let text = "";
   for await (const piece of child.stdout.iterator({ destroyOnReturn: false }))
     if ((text += piece).includes('"msg":"ready"')) break;
   child.stdout.resume();
   await sleep(3000);
-  return { count, child, url: /listening on (http:[^"]+)/.exec(text)[1] };
+  return { count, child, sockets, url: /listening on (http:[^"]+)/.exec(text)[1] };
 }
 
-async function measure({ child, url: origin }, { path, body, headers }) {
+async function measure(
+  { child, url: origin },
+  { path, body, headers },
+  load = { pattern: "closed", callers, seed: 1 },
+) {
   const url = new URL(path, origin);
   const head = { "content-type": "application/json", ...headers, "content-length": String(body.length) };
   const target = httpTarget({
     url,
     requests: [Buffer.concat([renderRequest({ url, method: "POST", headers: head }), body])],
   });
-  const options = { configuration: path, target, clock: systemClock, pattern: "closed", callers, seed: 1 };
+  const options = { configuration: path, target, clock: systemClock, ...load };
   const before = cpuOf(child.pid);
   const metrics = await batchesOf(origin);
   const { requests, ok, lastErrorBody, latencyMs } = await runLoad({ ...options, durationMs: spanMs });
@@ -112,6 +134,41 @@ async function measure({ child, url: origin }, { path, body, headers }) {
     batch: (items - metrics.items) / (batches - metrics.batches),
     p50: latencyMs.p50,
   };
+}
+
+/** CPU of the hub's main thread for calls of one front, which sends the next ones of a turn when all have been answered. */
+async function hubCosts({ count, child, sockets }) {
+  let up;
+  let models = [];
+  const isUp = new Promise((resolve) => (up = resolve));
+  const link = new HubLink({
+    path: join(sockets, readdirSync(sockets)[0], "hub"),
+    front: 99,
+    figures: () => ({ requests: [], process: [] }),
+    onModels: async (announced) => void (models = announced),
+    onUp: up,
+    onDown: () => undefined,
+  });
+  await isUp;
+  const batcher = link.batcherOf(
+    models.find(({ name }) => name === "relu"),
+    callers,
+  );
+  const signals = Array.from({ length: callers }, () => new AbortController().signal);
+  for (const size of [16, 64]) {
+    const turns = async (calls) => {
+      for (let sent = 0; sent < calls; sent += size)
+        await Promise.all(signals.slice(0, size).map((signal) => batcher.detailed(floats, { tag: { signal } })));
+    };
+    const us = [];
+    for (let round = 0; round <= rounds; round++) {
+      const before = cpuOf(child.pid).hub;
+      await turns(16_000);
+      if (round > 0) us.push((1000 * (cpuOf(child.pid).hub - before)) / 16_000);
+    }
+    console.log(`HTTP_PROCESSES=${count}, ${size} calls a turn: hub ${median(us).toFixed(1)} µs a call`);
+  }
+  link.close();
 }
 
 async function loneMs({ url: origin }) {
