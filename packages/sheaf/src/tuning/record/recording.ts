@@ -185,9 +185,18 @@ function joined(model: string, readers: readonly Reader[]): Recording {
     .map((reader) => ({ reader, firstMs: reader.columns.atMs.reduce((first, atMs) => Math.min(first, atMs)) }))
     .sort((a, b) => a.reader.originMs + a.firstMs - (b.reader.originMs + b.firstMs));
   const [first] = files;
-  const found: Columns = { atMs: [], endMs: [], lane: [], weight: [], tenant: [], timeoutMs: [] };
   const runs: RecordedRun[] = [];
   const fleetRuns = new Map<string, RecordedRun>();
+  const count = files.reduce((sum, { reader }) => sum + reader.columns.atMs.length, 0);
+  const all = {
+    atMs: new Float64Array(count),
+    endMs: new Float64Array(count),
+    lane: new Uint8Array(count),
+    weight: new Float64Array(count),
+    tenant: new Int32Array(count),
+    timeoutMs: new Float64Array(count),
+  };
+  let next = 0;
   let [endsAtMs, cutMs] = [0, 0];
   for (const { reader, firstMs } of files) {
     const { columns, originMs } = reader;
@@ -195,32 +204,23 @@ function joined(model: string, readers: readonly Reader[]): Recording {
     const startsAtMs = originMs - first!.reader.originMs + (firstMs - first!.firstMs);
     cutMs = Math.max(cutMs, startsAtMs - endsAtMs - longestPauseMs);
     const shiftMs = startsAtMs - cutMs - firstMs;
-    for (let call = 0; call < columns.atMs.length; call++) {
-      for (const name of names) found[name].push(columns[name][call]!);
-      const atMs = (found.atMs[found.atMs.length - 1]! += shiftMs);
-      found.endMs[found.endMs.length - 1]! += shiftMs;
-      endsAtMs = Math.max(endsAtMs, atMs);
+    for (const name of names) all[name].set(columns[name], next);
+    for (const end = next + columns.atMs.length; next < end; next++) {
+      endsAtMs = Math.max(endsAtMs, (all.atMs[next]! += shiftMs));
+      all.endMs[next]! += shiftMs;
     }
     const moved = (run: RecordedRun): RecordedRun => ({ ...run, endMs: run.endMs + shiftMs });
     for (const run of reader.runs) runs.push(moved(run));
     for (const [name, run] of reader.fleetRuns) fleetRuns.set(name, moved(run));
   }
   // Files may be of the same time.
-  const order = Uint32Array.from(found.atMs.keys()).sort((a, b) => found.atMs[a]! - found.atMs[b]!);
-  const inOrder = (column: readonly number[]): Float64Array => Float64Array.from(order, (call) => column[call]!);
-  const known = found.weight.filter((weight) => !Number.isNaN(weight));
+  const order = Uint32Array.from(all.atMs.keys()).sort((a, b) => all.atMs[a]! - all.atMs[b]!);
+  for (const name of names) all[name].set(all[name].map((_: number, i: number) => all[name][order[i]!]!));
+  const known = all.weight.filter((weight) => !Number.isNaN(weight));
   const meanWeight = known.length === 0 ? 1 : known.reduce((sum, weight) => sum + weight, 0) / known.length;
   return {
     model,
-    calls: {
-      count: order.length,
-      atMs: inOrder(found.atMs),
-      endMs: inOrder(found.endMs),
-      lane: Uint8Array.from(inOrder(found.lane)),
-      weight: inOrder(found.weight).map((weight) => (Number.isNaN(weight) ? meanWeight : weight)),
-      tenant: Int32Array.from(inOrder(found.tenant)),
-      timeoutMs: inOrder(found.timeoutMs),
-    },
+    calls: { count, ...all, weight: all.weight.map((weight) => (Number.isNaN(weight) ? meanWeight : weight)) },
     runs: [...runs, ...fleetRuns.values()],
     settings: files.at(-1)?.reader.settings,
     lost: files.reduce((sum, { reader }) => sum + reader.lost, 0),
