@@ -178,15 +178,24 @@ test("settings that fit are left alone", async () => {
 });
 
 test("with an objective: the fewest workers that meet it, and nothing where it is met", async () => {
-  const wide = await recordOf({
+  const lines = await linesOf({
     concurrency: 8,
     policy: greedy(),
     arrivals: { pattern: "poisson", ratePerS: 500 },
     cost: (size) => 10 + 0.5 * size,
   });
-  const frees = await advise(wide, { slo: { quantile: "p99", ms: 60 }, play: inTurn });
+  const slo = { quantile: "p99", ms: 60 } as const;
+  const frees = await advise(await one(lines), { slo, play: inTurn });
   assert.equal(frees.verdict, "change", frees.because);
   assert.ok(frees.changes.concurrency! < 8);
+  const ofWorkers = lines.map((text) => {
+    const line = JSON.parse(text) as { run?: number; waits: unknown[] };
+    return line.run === undefined
+      ? text
+      : JSON.stringify({ ...line, worker: `${line.run % 8}`, size: line.waits.length });
+  });
+  const fleet = await advise(await one(ofWorkers), { slo, play: inTurn });
+  assert.deepEqual([fleet.runs, fleet.changes.concurrency], [frees.runs, undefined]);
   const met = await recordOf({ arrivals: { pattern: "poisson", ratePerS: 100 } });
   const { verdict, because } = await advise(met, { slo: { quantile: "p99", ms: 1000 }, play: inTurn });
   assert.deepEqual([verdict, because], ["change nothing", "they meet the objective"]);

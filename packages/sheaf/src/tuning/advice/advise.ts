@@ -92,7 +92,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
     seed,
   });
 
-  const tried = candidates(present, cost, slo);
+  const tried = candidates(present, cost, slo, recording.isFleet);
   const first = await play(tried.map((settings) => on(pick, settings, 1)));
   const queues = first[0]!.overload > 0 ? queuesFor(present, first[0]!) : [];
   const more = await play(queues.map((settings) => on(pick, settings, 1)));
@@ -180,12 +180,14 @@ function candidates(
   present: RecordedSettings,
   { smallest, largest }: RunCost,
   slo: Slo | undefined,
+  isFleet: boolean,
 ): RecordedSettings[] {
   const { maxBatchSize = largest, concurrency } = present;
   // Further away than that no cost is known.
   const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
   const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
-  const slots = slo === undefined ? [1] : [1, 0.5, 2];
+  // No worker of a fleet has the slots of all of them as a setting.
+  const slots = slo === undefined || isFleet ? [1] : [1, 0.5, 2];
   const list: RecordedSettings[] = [];
   for (const size of new Set([...sizes, 1]))
     for (const factor of slots)

@@ -34,6 +34,8 @@ export interface Recording {
   readonly runs: readonly RecordedRun[];
   /** Undefined in a trace of another tool. */
   readonly settings: RecordedSettings | undefined;
+  /** Its slots are those of all workers of a fleet together. */
+  readonly isFleet: boolean;
   /** Calls that joined no run, or left theirs. */
   readonly lost: number;
   readonly cached: number;
@@ -223,6 +225,7 @@ function joined(model: string, readers: readonly Reader[]): Recording {
     calls: { count, ...all, weight: all.weight.map((weight) => (Number.isNaN(weight) ? meanWeight : weight)) },
     runs: [...runs, ...fleetRuns.values()],
     settings: files.at(-1)?.reader.settings,
+    isFleet: fleetRuns.size > 0,
     lost: files.reduce((sum, { reader }) => sum + reader.lost, 0),
     cached: files.reduce((sum, { reader }) => sum + reader.cached, 0),
   };
