@@ -12,7 +12,7 @@ import { Messages, type Announced, type CallHead, type FrontFigures, type FrontH
 
 const pingEveryMs = 250;
 /** A hub that answers no ping for this long hangs. */
-const silenceMs = 1500;
+const silenceMs = 5000;
 const reconnectMs = 100;
 const figuresEveryMs = 1000;
 
