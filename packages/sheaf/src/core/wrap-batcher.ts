@@ -7,7 +7,7 @@ import type { BatchObserver } from "./dispatch/dispatcher.ts";
 import type { Queue } from "./queue/queue.ts";
 
 const readPending = Symbol();
-const askRoom = Symbol();
+export const askRoom: unique symbol = Symbol();
 const readInside = Symbol();
 
 /** The parts of a batcher that a recorder of its calls looks at. */

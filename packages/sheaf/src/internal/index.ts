@@ -1,7 +1,7 @@
 // For sheaf-server only. Not public; it may change in any release.
 export { apartHandle } from "../core/contract/base-run-handle.ts";
 export type { RunTime } from "../core/contract/executor.ts";
-export { checkRoom, wrapBatcher } from "../core/wrap-batcher.ts";
+export { askRoom, checkRoom, wrapBatcher } from "../core/wrap-batcher.ts";
 export { gainAtStart } from "../core/measure/verdict.ts";
 export { within } from "../core/runtime/runtime.ts";
 export { mapOver } from "../core/calls/map.ts";

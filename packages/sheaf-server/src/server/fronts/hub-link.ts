@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { BatcherError, type CallOptions, type DetailedResult } from "sheaf";
-import { within } from "sheaf/internal";
+import { askRoom, within } from "sheaf/internal";
 import { binaryCodec, encodedParts } from "sheaf/internal/nats";
 import type { InferOptions } from "../../http/call-options.ts";
 import { Problem, retryAfter } from "../../problems/problem.ts";
@@ -15,6 +15,8 @@ const pingEveryMs = 250;
 const silenceMs = 5000;
 const reconnectMs = 100;
 const figuresEveryMs = 1000;
+/** After this time the hub is asked again whether there is room. */
+const fullMs = 1000;
 
 type Outcomes = PromiseSettledResult<DetailedResult<unknown>>[];
 
@@ -24,6 +26,14 @@ interface OpenCall {
   reject(error: unknown): void;
   /** Fails each of its items. */
   cutOff(reason: Error): void;
+}
+
+/** A lane that has no room. */
+interface FullLane {
+  readonly refusal: Readonly<Record<string, number>>;
+  readonly untilMs: number;
+  /** Refused since the hub was told. */
+  refused: number;
 }
 
 interface LinkOptions {
@@ -45,6 +55,7 @@ export class HubLink implements FleetPart {
   readonly #options: LinkOptions;
   readonly #calls: Map<number, OpenCall> = new Map();
   readonly #connections: WeakMap<AbortSignal, number> = new WeakMap();
+  readonly #full: Map<string, FullLane> = new Map();
   readonly #timers: readonly NodeJS.Timeout[];
   #socket: Socket | undefined;
   #messages: Messages | undefined;
@@ -78,6 +89,9 @@ export class HubLink implements FleetPart {
     const open = new Set<number>();
     const whenNone: (() => void)[] = [];
     const ask = async <T>(items: unknown, isList: boolean, options: CallOptions | undefined): Promise<T> => {
+      const { priority, caller } = options!.tag as InferOptions;
+      // A tenant's refusals are counted at the hub, and a list may wait for room.
+      if (caller === undefined && !isList) this.#checkRoom(id, priority === "bulk");
       const call = ++this.#lastCall;
       open.add(call);
       try {
@@ -87,7 +101,7 @@ export class HubLink implements FleetPart {
         if (open.size === 0) for (const none of whenNone.splice(0)) none();
       }
     };
-    return {
+    const methods: ModelBatcher = {
       name,
       capacity: { maxBatchSize, concurrency: Infinity },
       pending: { queued: 0, bulk: 0, inFlight: 0 },
@@ -103,6 +117,21 @@ export class HubLink implements FleetPart {
         for (const call of open) this.#settle(call)?.cutOff(reason);
       },
     };
+    return Object.assign(methods, {
+      [askRoom]: (options?: CallOptions) => this.#checkRoom(id, options?.priority === "bulk"),
+    });
+  }
+
+  /** @throws {BatcherError} `QUEUE_FULL` where the hub would refuse a call. */
+  #checkRoom(m: number, isBulk: boolean): void {
+    const lane = this.#full.get(`${m} ${isBulk}`);
+    if (lane === undefined || performance.now() > lane.untilMs) return;
+    if (lane.refused++ === 0)
+      setImmediate(() => {
+        this.#messages?.send({ refused: { m, isBulk, count: lane.refused } } satisfies FrontHead);
+        lane.refused = 0;
+      });
+    throw new BatcherError("QUEUE_FULL", "", lane.refusal);
   }
 
   /** Tells the hub that the last requests are under way. */
@@ -174,14 +203,20 @@ export class HubLink implements FleetPart {
       this.#isUp = false;
       const lost = [...this.#calls.values()];
       this.#calls.clear();
+      this.#full.clear();
       for (const { reject } of lost) reject(unreachable());
       if (wasUp) this.#options.onDown();
       if (!this.#isClosed) setTimeout(() => this.#isClosed || this.#connect(), reconnectMs);
     });
   }
 
-  async #told(messages: Messages, { models, named = [], list, ask }: HubHead): Promise<void> {
+  async #told(messages: Messages, { models, named = [], list, ask, full }: HubHead): Promise<void> {
     if (ask) this.#sendFigures();
+    if (full !== undefined) {
+      const { m, isBulk, refusal } = full;
+      if (refusal === undefined) this.#full.delete(`${m} ${isBulk}`);
+      else this.#full.set(`${m} ${isBulk}`, { refusal, untilMs: performance.now() + fullMs, refused: 0 });
+    }
     if (models === undefined) return;
     this.#messages = messages;
     await this.#options.onModels(models, named);

@@ -2,11 +2,11 @@ import { createServer, type Server, type Socket } from "node:net";
 import { binaryCodec, encodedParts, type WireError } from "sheaf/internal/nats";
 import type { MetricFamily } from "sheaf/internal/metrics";
 import { within } from "sheaf/internal";
-import type { Priority } from "sheaf";
+import type { BatcherError, Priority } from "sheaf";
 import { CacheUse } from "../../cache/cache-use.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
-import { clientClosedRequest } from "../../problems/problem.ts";
+import { clientClosedRequest, Problem } from "../../problems/problem.ts";
 import { continuedTraces, type ContinueTrace } from "../../observe/tracing.ts";
 import type { Callers } from "../../tenants/callers.ts";
 import type { Models } from "../models/models.ts";
@@ -16,7 +16,7 @@ import { inferEach, inferOne } from "../protocols/requests.ts";
 import { wireErrorOf } from "./errors.ts";
 import { cpuSecondsOf, sumOf, type ProcessFigures } from "../../observe/process-figures.ts";
 import { unreachable } from "./hub-link.ts";
-import { Messages, type Announced, type CallHead, type FrontFigures, type FrontHead, type ReplyHead, type Times } from "./wire.ts"; // prettier-ignore
+import { Messages, type Announced, type CallHead, type FrontFigures, type FrontHead, type Lane, type ReplyHead, type Times } from "./wire.ts"; // prettier-ignore
 
 /** A front that sends nothing for this long hangs; its clients have gone, or will. */
 const silenceMs = 10_000;
@@ -44,6 +44,8 @@ interface Published {
   readonly id: number;
   readonly model: ServedModel;
   readonly continueTrace: ContinueTrace;
+  /** Its lanes that fronts know to be full: of bulk calls, of others. */
+  readonly full: Set<boolean>;
   /** Lets it close. */
   readonly release: () => void;
   /** The first list without it. */
@@ -147,7 +149,8 @@ export class Hub {
     });
   }
 
-  #told(front: Front, { closed, follows, ping, draining, figures }: FrontHead): void {
+  #told(front: Front, { closed, follows, ping, refused, draining, figures }: FrontHead): void {
+    if (refused !== undefined) this.#count(refused);
     if (draining) this.#models.frontsDrain = true;
     if (ping) front.messages.send({ pong: true });
     if (figures !== undefined) {
@@ -203,6 +206,41 @@ export class Hub {
       }
     } catch (error) {
       answer({ e: wireErrorOf(error) });
+      if (error instanceof Problem && error.code === "QUEUE_FULL") this.#tellFull(m, p === "bulk", error.cause as BatcherError); // prettier-ignore
+    }
+    this.#tellRoom(m);
+  }
+
+  /** Lets fronts refuse what has no room, before they have read it. With a cache they cannot know what needs none. */
+  #tellFull(m: number, isBulk: boolean, { details }: BatcherError): void {
+    const { model, full } = this.#published.get(m) ?? {};
+    if (model === undefined || model.cache !== undefined || !isFull(model, isBulk)) return;
+    full!.add(isBulk);
+    const { queued, drainMs } = details as { readonly queued: number; readonly drainMs?: number };
+    // Each front spreads the retries of its part of the clients.
+    const refusal = { queued, drainMs, tenantQueued: queued / this.#fronts.size };
+    for (const { messages } of this.#fronts) messages.send({ full: { m, isBulk, refusal } });
+  }
+
+  #tellRoom(m: number): void {
+    const { model, full } = this.#published.get(m) ?? {};
+    for (const isBulk of full ?? []) {
+      if (isFull(model!, isBulk)) continue;
+      full!.delete(isBulk);
+      for (const { messages } of this.#fronts) messages.send({ full: { m, isBulk } });
+    }
+  }
+
+  /** Counts requests that fronts have refused, as the batcher would have. */
+  #count({ m, isBulk, count }: Lane & { readonly count: number }): void {
+    const model = this.#published.get(m)?.model;
+    for (let i = 0; i < count; i++) {
+      model?.statistics.failed(0);
+      try {
+        model?.checkRoom(isBulk ? { priority: "bulk" } : undefined);
+      } catch {
+        // It has counted.
+      }
     }
   }
 
@@ -227,7 +265,12 @@ export class Hub {
     for (const model of current) {
       const id = ++this.#lastId;
       const continueTrace = continuedTraces(model.name, "socket");
-      this.#published.set(id, { id, model, continueTrace, release: model.hold(), goneIn: Infinity });
+      const full = new Set<boolean>();
+      const endHold = model.hold();
+      // Once the next batch has left the queue.
+      const end = model.subscribe(() => full.size > 0 && setImmediate(() => this.#tellRoom(id)));
+      const release = (): void => (end(), endHold());
+      this.#published.set(id, { id, model, continueTrace, full, release, goneIn: Infinity });
     }
     for (const { messages } of this.#fronts) messages.send(this.#listOfModels());
     this.#release();
@@ -254,5 +297,8 @@ export class Hub {
     return { list: this.#list, named: this.#models.named, models };
   }
 }
+
+const isFull = ({ batcher: { pending }, settings }: ServedModel, isBulk: boolean): boolean =>
+  (isBulk ? pending.bulk : pending.queued - pending.bulk) >= settings.queueMaxSize;
 
 const timesOf = ({ queueMs, runMs, batchSize }: Served): Times => [queueMs, runMs, batchSize];

@@ -44,6 +44,12 @@ export interface ReplyHead {
   readonly h?: readonly [items: number, hits: number] | undefined;
 }
 
+/** A lane of the model `m`. */
+export interface Lane {
+  readonly m: number;
+  readonly isBulk: boolean;
+}
+
 /** What else a front sends. */
 export interface FrontHead {
   /** First: its number. */
@@ -53,6 +59,8 @@ export interface FrontHead {
   /** It follows this list of models. */
   readonly follows?: number | undefined;
   readonly ping?: true | undefined;
+  /** How many requests it has refused in a lane that is full. */
+  readonly refused?: (Lane & { readonly count: number }) | undefined;
   /** It finishes its last requests. */
   readonly draining?: true | undefined;
   readonly figures?: FrontFigures | undefined;
@@ -65,6 +73,8 @@ export interface HubHead {
   readonly list?: number | undefined;
   readonly named?: readonly string[] | undefined;
   readonly pong?: true | undefined;
+  /** A lane that has no room, with what a refusal says; or has room again. */
+  readonly full?: (Lane & { readonly refusal?: Readonly<Record<string, number>> | undefined }) | undefined;
   readonly ask?: true | undefined;
 }
 
