@@ -1,7 +1,8 @@
 /**
  * `npm run prove -- recommend [--services 30] [--seed 1] [--calls 40000]`: drawn services on a virtual clock are recorded, settings are
- * recommended from the record, and the service runs with them under arrivals that the record does not hold. Predicted beside served, and
- * beside the best of forty settings. Exit code 1 where a target is missed.
+ * recommended from the record, and the service runs with them under three other draws of its calls. Predicted beside served, and beside
+ * forty settings: the one that was best in a draw of its own, and the best of the first three in the draws on which all are judged. Where
+ * these draws differ by more than 15 % from their mean, nobody could have known the p99. Exit code 1 where a target is missed.
  */
 import { parseArgs } from "node:util";
 import { auto, fixedWindow, greedy } from "sheaf";
@@ -80,10 +81,12 @@ async function served(service, settings, seeds, overMs) {
   const results = [];
   for (const seed of seeds) results.push(await simulate(under(service, settings, seed)));
   const mean = (of) => results.reduce((sum, one) => sum + of(one), 0) / results.length;
+  const p99 = mean(({ latencyMs }) => latencyMs.p99);
   return {
-    p99: mean(({ latencyMs }) => latencyMs.p99),
+    p99,
     perS: mean(({ throughputPerS }) => throughputPerS),
-    isOver: results.some(({ items, latencyMs }) => items.ok < 0.99 * calls || latencyMs.p99 > overMs),
+    scatter: Math.max(...results.map(({ latencyMs }) => Math.abs(latencyMs.p99 / p99 - 1))),
+    isOver: results.some(({ items, latencyMs }) => items.ok < 0.99 * service.items || latencyMs.p99 > overMs),
   };
 }
 
@@ -91,9 +94,9 @@ async function served(service, settings, seeds, overMs) {
 const ratio = (one, other) => (one.isOver && other.isOver ? other.perS / one.perS : one.p99 / other.p99);
 const shown = (number) => String(Number(number.toPrecision(3)));
 const unseen = [101, 102, 103];
-const count = { predicted: 0, nearBest: 0, worse: 0, changed: 0 };
+const count = { predicted: 0, unknowable: 0, inRange: 0, nearPicked: 0, nearBest: 0, worse: 0, changed: 0 };
 console.log(
-  "service | verdict | present p99 | predicted p99 | served p99 | best of 40 | served ÷ predicted | ÷ best | ÷ present",
+  "service | verdict | present p99 | predicted p99 | served p99 | picked of 40 | best of 40 | served ÷ predicted | ÷ picked | ÷ best | ÷ present",
 );
 let told = 0;
 for (let seed = firstSeed; told < services; seed++) {
@@ -111,40 +114,51 @@ for (let seed = firstSeed; told < services; seed++) {
     advice = await advise(recording, { play: all });
   } catch (error) {
     // It says nothing, so there is nothing to judge: another service.
-    console.log(`${label} | refused: ${error.message}`);
+    console.log(`${seed} ${label} | refused: ${error.message}`);
     continue;
   }
   told++;
   const { settings, latencyMs, perS } = advice.recommended;
-  const chosen = await served(service, settings, unseen, overMs);
   const before = await served(service, present, unseen, overMs);
-  let best = chosen;
+  const chosen = advice.verdict === "change" ? await served(service, settings, unseen, overMs) : before;
+  const grid = [];
   for (const factor of [0.0625, 0.125, 0.25, 0.5, 0.75, 1, 1.5, 2]) {
     const maxBatchSize = Math.max(1, Math.round(factor * present.maxBatchSize));
     for (const way of [["auto"], ["greedy"], ["fixed-window", 1], ["fixed-window", 5], ["fixed-window", 20]]) {
       const other = { ...present, maxBatchSize, policy: way[0], maxWaitMs: way[1] };
-      const point = await served(service, other, unseen.slice(0, 1), overMs);
-      if (ratio(best, point) > 1) best = await served(service, other, unseen, overMs);
+      grid.push({ other, point: await served({ ...service, items: calls / 2 }, other, [100], overMs) });
     }
   }
+  grid.sort((a, b) => a.point.isOver - b.point.isOver || ratio(a.point, b.point) - 1);
+  const first = [];
+  for (const { other } of grid.slice(0, 3)) first.push(await served(service, other, unseen, overMs));
+  const [picked] = first;
+  const best = [chosen, ...first].reduce((one, other) => (ratio(one, other) > 1 ? other : one));
   const predicted = { p99: latencyMs.p99[0], perS: perS[0], isOver: chosen.isOver };
-  const [off, toBest, toPresent] = [ratio(chosen, predicted), ratio(chosen, best), ratio(chosen, before)];
-  if (off < 1.15 && off > 0.85) count.predicted++;
-  if (toBest <= 1.1) count.nearBest++;
-  if (toPresent > 1.02) count.worse++;
+  const [off, ...to] = [predicted, picked, best, before].map((other) => ratio(chosen, other));
+  const isNear = off < 1.15 && off > 0.85;
+  const [, low, high] = latencyMs.p99;
+  if (isNear) count.predicted++;
+  else if (chosen.scatter > 0.15) count.unknowable++;
+  if (low <= chosen.p99 && chosen.p99 <= high) count.inRange++;
+  if (to[0] <= 1.1) count.nearPicked++;
+  if (to[1] <= 1.1) count.nearBest++;
+  if (to[2] > 1.02) count.worse++;
   if (advice.verdict === "change") count.changed++;
-  const changes = advice.verdict === "change" ? JSON.stringify(advice.changes) : advice.because;
   console.log(
     [
-      label,
-      changes,
-      ...[before.p99, predicted.p99, chosen.p99, best.p99].map(shown),
-      ...[off, toBest, toPresent].map(shown),
+      `${seed} ${label}`,
+      advice.verdict === "change" ? JSON.stringify(advice.changes) : advice.because,
+      shown(before.p99),
+      `${shown(predicted.p99)} (${shown(low)}–${shown(high)})`,
+      `${shown(chosen.p99)} ± ${Math.round(100 * chosen.scatter)} %${chosen.isOver ? ", overload" : ""}`,
+      ...[picked.p99, best.p99, off, ...to].map(shown),
     ].join(" | "),
   );
 }
-const { predicted, nearBest, worse, changed } = count;
 console.log(
-  `Of ${services}: predicted within 15 % ${predicted}, within 1.1 × of the best of forty ${nearBest}, worse by more than 2 % ${worse}, changed ${changed}.`,
+  `Of ${services}: predicted within 15 % ${count.predicted}, and of the others ${count.unknowable} that nobody could know; served within ` +
+    `the range ${count.inRange}; within 1.1 × of the one picked of forty ${count.nearPicked}, of the best ${count.nearBest}; worse by more ` +
+    `than 2 % ${count.worse}; changed ${count.changed}.`,
 );
-process.exitCode = predicted >= 0.9 * services && worse === 0 ? 0 : 1;
+process.exitCode = count.predicted >= 0.9 * services && count.nearBest >= 0.9 * services && count.worse === 0 ? 0 : 1;

@@ -79,7 +79,7 @@ test("a wrong command line ends with 2 and names what is wrong", async () => {
   const cases: [string[], RegExp, number][] = [
     [[], /missing required argument 'file'/, 1],
     [["/nowhere"], /\/nowhere cannot be read: ENOENT/, 2],
-    [[bad], /line 1 is neither of a record/, 2],
+    [[record, bad], /line 1 of .*bad\.jsonl is neither of a record/, 2],
     [[empty], /has no calls/, 1],
     [[record, "--model", "other"], /no calls of other; it has batcher/, 2],
     [[record, "--slo", "p90=5ms"], /such as p99=50ms/, 2],

@@ -117,10 +117,12 @@ test("settings with more runs at once than the record shows are left out, and th
     maxWaitMs: 5,
     arrivals: { pattern: "closed", clients: 20, thinkMs: 12 },
     cost: (size, _now, _weights, inFlight) => (1.5 + 0.16 * size) * (1 + 0.2 * (inFlight - 1)),
+    items: 4000,
     noise: { cv: 0.3, outlierRate: 0.03, outlierFactor: 5 },
   });
   const { recommended, notes } = await advise(record, { play: inTurn });
   assert.equal(recommended.settings.policy, "fixed-window", "greedy runs five at once");
+  assert.match(notes.join(" "), /About \d+ callers wait for their answer and call again, .*: played as such/);
   assert.match(notes.join(" "), /for more than [\d.]+ at once: \d+ settings with more were left out/);
 });
 
@@ -175,6 +177,25 @@ test("settings that fit are left alone", async () => {
   const advice = await advise(await recordOf({ maxBatchSize: 32 }), { play: inTurn });
   assert.deepEqual([advice.verdict, advice.changes], ["change nothing", {}], advice.because);
   assert.deepEqual(advice.recommended, advice.present);
+});
+
+test("of a longer record the busiest hour and a usual one are played", async () => {
+  const counts = [1000, 3000, 500, 2000];
+  // Most calls come in pairs, so that runs have two sizes.
+  const atMs = counts.flatMap((count, hour) =>
+    Array.from({ length: count }, (_, i) => 3_600_000 * (hour + (i - (i % 3 === 1 ? 1 : 0)) / count)),
+  );
+  const record = await recordOf({ arrivals: { pattern: "trace", atMs }, items: atMs.length });
+  const played = new Set<number>();
+  const { notes } = await advise(record, {
+    play: (plays) => {
+      for (const { calls } of plays) played.add(calls.count);
+      return inTurn(plays);
+    },
+  });
+  assert.match(notes.join(" "), /Of 4 hours, the busiest and a usual one were played/);
+  const [count] = played;
+  assert.ok(played.size === 1 && Math.abs(count! - 5000) < 10, `${[...played]}`);
 });
 
 test("with an objective: the fewest workers that meet it, and nothing where it is met", async () => {

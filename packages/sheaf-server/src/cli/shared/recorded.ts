@@ -11,7 +11,7 @@ export async function recordingOf(files: readonly string[], model: string | unde
       throw new UsageError(`${file} cannot be read: ${error.message}`);
     });
   const lines = files.map((file) => createInterface({ input: createReadStream(file), crlfDelay: Infinity }));
-  const models = await readRecords(lines).catch((error: unknown) =>
+  const models = await readRecords(lines, files).catch((error: unknown) =>
     usage(() => {
       throw error;
     }),

@@ -47,22 +47,24 @@ const longestPauseMs = 1000;
 /**
  * Reads records by model, each file a sequence of lines; also the traces of other tools that have `timestamp` (milliseconds) and
  * perhaps `input_length`, as Mooncake's. The files of one server are put in order of time, those of gateways joined by their runs.
- * @throws {RangeError} for a line that is neither.
+ * @throws {RangeError} for a line that is neither; it says which, with the name of the file if `names` has it.
  */
 export async function readRecords(
-  files: Iterable<AsyncIterable<string> | Iterable<string>>,
+  files: readonly (AsyncIterable<string> | Iterable<string>)[],
+  names: readonly string[] = [],
 ): Promise<Map<string, Recording>> {
   const models = new Map<string, Reader[]>();
-  for (const file of files) {
+  for (const [i, file] of files.entries()) {
     const readers = new Map<string, Reader>();
+    const of = names[i] === undefined ? "" : ` of ${names[i]}`;
     let number = 0;
     for await (const text of file) {
-      number++;
+      const where = `line ${++number}${of}`;
       if (text.trim() === "") continue;
-      const line = parsed(text, number);
+      const line = parsed(text, where);
       const reader = readers.get(line.model) ?? new Reader(line.model);
       readers.set(line.model, reader);
-      reader.add(line, number);
+      reader.add(line, where);
     }
     for (const [model, reader] of readers) models.set(model, [...(models.get(model) ?? []), reader]);
   }
@@ -77,7 +79,7 @@ interface TraceLine {
 
 type Line = RunLine | SecondLine | TraceLine;
 
-function parsed(text: string, number: number): Line {
+function parsed(text: string, where: string): Line {
   let line: unknown;
   try {
     line = JSON.parse(text);
@@ -88,7 +90,7 @@ function parsed(text: string, number: number): Line {
   const isOurs = typeof model === "string" && (typeof run === "number" || sheaf === 1);
   if (isOurs || (typeof timestamp === "number" && timestamp >= 0)) return { ...(line as Line), model: String(model) };
   throw new RangeError(
-    `line ${number} is neither of a record (RECORD_FILE) nor of a trace with "timestamp": ${text.slice(0, 80)}`,
+    `${where} is neither of a record (RECORD_FILE) nor of a trace with "timestamp": ${text.slice(0, 80)}`,
   );
 }
 
@@ -116,12 +118,12 @@ class Reader {
     this.model = model;
   }
 
-  add(line: Line, number: number): void {
+  add(line: Line, where: string): void {
     if ("run" in line) this.#run(line);
     else if ("sheaf" in line) this.#second(line);
     else {
       const weight = line.input_length ?? 1;
-      if (!(weight >= 0)) throw new RangeError(`line ${number}: input_length must be a number >= 0`);
+      if (!(weight >= 0)) throw new RangeError(`${where}: input_length must be a number >= 0`);
       this.#push(line.timestamp, NaN, 1, weight, -1, 0);
     }
   }
