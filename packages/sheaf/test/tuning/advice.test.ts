@@ -179,6 +179,22 @@ test("settings that fit are left alone", async () => {
   assert.deepEqual(advice.recommended, advice.present);
 });
 
+test("where runs slow each other down, a longer window or fewer workers are found", async () => {
+  const record = await recordOf({
+    concurrency: 8,
+    policy: fixedWindow(),
+    maxWaitMs: 9,
+    maxBatchSize: 32,
+    arrivals: { pattern: "poisson", ratePerS: 1010 },
+    cost: (size, _now, _weights, inFlight) => (37 + 0.27 * size) * (1 + 0.2 * (inFlight - 1)),
+    noise: { cv: 0.1 },
+  });
+  const { present, recommended, because } = await advise(record, { play: inTurn });
+  const { maxWaitMs, concurrency } = recommended.settings;
+  assert.ok(maxWaitMs! > 9 || concurrency < 8, because);
+  assert.ok(recommended.latencyMs.p99[0] < 0.85 * present.latencyMs.p99[0], because);
+});
+
 test("of a longer record the busiest hour and a usual one are played", async () => {
   const counts = [1000, 3000, 500, 2000];
   // Most calls come in pairs, so that runs have two sizes.

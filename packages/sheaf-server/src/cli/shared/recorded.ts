@@ -10,8 +10,7 @@ export async function recordingOf(files: readonly string[], model: string | unde
     await access(file, constants.R_OK).catch((error: Error) => {
       throw new UsageError(`${file} cannot be read: ${error.message}`);
     });
-  const lines = files.map((file) => createInterface({ input: createReadStream(file), crlfDelay: Infinity }));
-  const models = await readRecords(lines, files).catch((error: unknown) =>
+  const models = await readRecords(files.map(linesOf), files).catch((error: unknown) =>
     usage(() => {
       throw error;
     }),
@@ -23,4 +22,9 @@ export async function recordingOf(files: readonly string[], model: string | unde
     throw new UsageError(`the record has the models ${names.join(", ")}: name one with --model.`);
   if (!names.includes(name)) throw new UsageError(`the record has no calls of ${name}; it has ${names.join(", ")}.`);
   return models.get(name)!;
+}
+
+/** Opened when its turn comes: what a reader of lines sees before anybody asks for them is lost. */
+async function* linesOf(file: string): AsyncGenerator<string> {
+  yield* createInterface({ input: createReadStream(file), crlfDelay: Infinity });
 }

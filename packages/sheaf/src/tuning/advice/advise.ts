@@ -92,21 +92,37 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
     seed,
   });
 
-  const tried = candidates(present, cost, slo, recording.isFleet);
-  const first = await play(tried.map((settings) => on(pick, settings, 1)));
-  const queues = first[0]!.overload > 0 ? queuesFor(present, first[0]!) : [];
-  const more = await play(queues.map((settings) => on(pick, settings, 1)));
-  let ranked = [...tried, ...queues].map((settings, i) => ({ settings, played: [...first, ...more][i]! }));
-  const mostInFlight = Math.max(cost.mostInFlight, 1.05 * first[0]!.meanInFlight);
-  const known = ranked.filter(({ played }) => played.meanInFlight <= mostInFlight);
-  const isHarmless = ({ played }: { readonly played: Played }): boolean =>
-    slo !== undefined || played.mean <= (1 + mostHarm) * ranked[0]!.played.mean;
-  const best = known.filter((one) => ranked[0]!.played.overload > 0 || isHarmless(one)).sort(better);
+  const tried = new Map<string, Ranked>();
+  const tryAll = async (list: readonly RecordedSettings[]): Promise<void> => {
+    const others = new Map(list.map((settings) => [JSON.stringify(settings), settings]));
+    for (const name of tried.keys()) others.delete(name);
+    const played = await play([...others.values()].map((settings) => on(pick, settings, 1)));
+    [...others].forEach(([name, settings], i) => tried.set(name, { settings, played: played[i]! }));
+  };
+  await tryAll([present]);
+  const now = [...tried.values()][0]!.played;
+  const mostInFlight = Math.max(cost.mostInFlight, 1.05 * now.meanInFlight);
+  const isKnown = ({ played }: Ranked): boolean => played.meanInFlight <= mostInFlight;
+  const isHarmless = ({ played }: Ranked): boolean =>
+    slo !== undefined || now.overload > 0 || played.mean <= (1 + mostHarm) * now.mean;
+  const best = (): Ranked[] =>
+    [...tried.values()]
+      .filter((one) => isKnown(one) && isHarmless(one))
+      .sort(better)
+      .slice(0, finalists);
+  await tryAll(candidates(present, cost, meanRunMs, slo));
+  // Fewer runs at once may be faster where they slow each other down; more of them, only for an objective. No worker of a fleet has the
+  // slots of all of them as a setting.
+  const factors = recording.isFleet ? [] : slo !== undefined ? [0.5, 2] : cost.contention > 0 ? [0.5] : [];
+  if (now.overload > 0) await tryAll(queuesFor(present, now));
+  await tryAll(best().flatMap(({ settings }) => neighboursOf(settings, factors)));
   // The luckiest of many is not the best: the first few once more, with other run times.
-  const again = best.slice(0, finalists);
+  const again = best();
   const second = await play(again.map(({ settings }) => on(pick, settings, 2)));
-  ranked = again.map(({ settings, played }, i) => ({ settings, played: meanOf([played, second[i]!]) })).sort(better);
-  const chosen = ranked[0]!.settings;
+  const [first] = again
+    .map(({ settings, played }, i) => ({ settings, played: meanOf([played, second[i]!]) }))
+    .sort(better);
+  const chosen = first!.settings;
 
   // The figures to expect are of the whole record. Each play has its blocks as if they came by chance, so that the range shows how much
   // such a record can differ from the next; together the plays have each block as often as any other.
@@ -137,10 +153,11 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
     changes: {},
   });
   notes.push(...limitsOf(recording, cost, closed, present));
-  if (known.length < tried.length + queues.length)
+  const unknown = [...tried.values()].filter((one) => !isKnown(one)).length;
+  if (unknown > 0)
     notes.push(
       `How runs slow each other down is not in the record for more than ${shownNumber(mostInFlight)} at once: ` +
-        `${tried.length + queues.length - known.length} settings with more were left out.`,
+        `${unknown} settings with more were left out.`,
     );
   const replayedMs = result.present.latencyMs[quantile][0];
   const off = replayedMs / recordedMs[quantile];
@@ -149,7 +166,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
       `the replay of the present settings gives ${quantile} ${shown(replayedMs)}, the record ` +
         `${shown(recordedMs[quantile])}: something outside the record decides`,
     );
-  if (chosen === present) return nothing(`none of ${tried.length + queues.length} settings is better`);
+  if (chosen === present) return nothing(`none of ${tried.size} settings is better`);
   const gains = before.map((one, i) => gainOf(one, after[i]!, quantile));
   const gain = gains.reduce((sum, one) => sum + one, 0) / gains.length;
   const squares = gains.reduce((sum, one) => sum + (one - gain) ** 2, 0);
@@ -160,7 +177,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   if (isEnough(before) && !frees) return nothing("they meet the objective");
   if (!frees && (gain < leastGain || gain < error))
     return nothing(
-      `the best of ${tried.length + queues.length} settings gains ${Math.round(100 * gain)} %, ` +
+      `the best of ${tried.size} settings gains ${Math.round(100 * gain)} %, ` +
         (gain < leastGain ? "less than 5 %" : "no more than the plays scatter"),
     );
   if (slo !== undefined && !isEnough(after)) notes.push("No setting that was tried meets the objective.");
@@ -175,48 +192,46 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   };
 }
 
-/** The present settings first. */
 function candidates(
   present: RecordedSettings,
   { smallest, largest }: RunCost,
+  meanRunMs: number,
   slo: Slo | undefined,
-  isFleet: boolean,
 ): RecordedSettings[] {
-  const { maxBatchSize = largest, concurrency } = present;
+  const { maxBatchSize = largest } = present;
   // Further away than that no cost is known.
   const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
   const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
-  // No worker of a fleet has the slots of all of them as a setting.
-  const slots = slo === undefined || isFleet ? [1] : [1, 0.5, 2];
-  const list: RecordedSettings[] = [];
-  for (const size of new Set([...sizes, 1]))
-    for (const factor of slots)
-      for (const way of waysOf(present, slo)) {
-        if (size < Math.max(1, least) || size > most) continue;
-        const settings = {
-          ...present,
-          ...way,
-          maxBatchSize: size,
-          concurrency: Math.max(1, Math.ceil(factor * concurrency)),
-        };
-        const same = list.some((one) => JSON.stringify(one) === JSON.stringify(settings));
-        if (!same) list.push(list.length === 0 ? present : settings);
-      }
-  return list;
+  return [...sizes, 1]
+    .filter((size) => size >= Math.max(1, least) && size <= most)
+    .flatMap((size) => waysOf(present, meanRunMs, slo).map((way) => ({ ...present, ...way, maxBatchSize: size })));
 }
 
 /** Policies and what they hold. */
-function waysOf(present: RecordedSettings, slo: Slo | undefined): Partial<RecordedSettings>[] {
+function waysOf(present: RecordedSettings, meanRunMs: number, slo: Slo | undefined): Partial<RecordedSettings>[] {
   const { policy, maxWaitMs, latencyBudgetMs } = present;
-  const ways: Partial<RecordedSettings>[] = [{ policy, maxWaitMs, latencyBudgetMs }];
+  const ways: Partial<RecordedSettings>[] = [{}];
   for (const other of ["auto", "greedy"])
-    if (policy !== other) ways.push({ policy: other, maxWaitMs, latencyBudgetMs: undefined });
-  if (policy === "auto" && latencyBudgetMs !== undefined) ways.push({ policy, maxWaitMs, latencyBudgetMs: undefined });
-  if (policy === "auto" && slo !== undefined)
-    ways.push({ policy, maxWaitMs, latencyBudgetMs: Math.max(1, Math.floor(0.8 * slo.ms)) });
-  if (policy.startsWith("fixed-window") && maxWaitMs !== undefined)
-    for (const factor of [0.5, 0.1]) ways.push({ policy, maxWaitMs: Math.max(1, Math.round(factor * maxWaitMs)) });
+    if (policy !== other) ways.push({ policy: other, latencyBudgetMs: undefined });
+  if (policy === "auto" && latencyBudgetMs !== undefined) ways.push({ latencyBudgetMs: undefined });
+  if (policy === "auto" && slo !== undefined) ways.push({ latencyBudgetMs: Math.max(1, Math.floor(0.8 * slo.ms)) });
+  if (!policy.startsWith("fixed-window"))
+    ways.push({
+      policy: "fixed-window",
+      maxWaitMs: Math.max(1, Math.round(meanRunMs / 4)),
+      latencyBudgetMs: undefined,
+    });
+  else if (maxWaitMs !== undefined)
+    for (const factor of [0.5, 0.1]) ways.push({ maxWaitMs: Math.max(1, Math.round(factor * maxWaitMs)) });
   return ways;
+}
+
+/** With other numbers of slots, or a longer window. */
+function neighboursOf(settings: RecordedSettings, factors: readonly number[]): RecordedSettings[] {
+  const { concurrency, policy, maxWaitMs } = settings;
+  const list = factors.map((factor) => ({ ...settings, concurrency: Math.ceil(factor * concurrency) }));
+  if (!policy.startsWith("fixed-window") || maxWaitMs === undefined) return list;
+  return [...list, { ...settings, maxWaitMs: 2 * maxWaitMs }];
 }
 
 /** Queues that hold what can be answered in time, and half of it. */

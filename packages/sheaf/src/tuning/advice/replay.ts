@@ -47,7 +47,7 @@ export interface Played {
 export const overloadRate = 0.01;
 /** Runs whose times stay together when they are drawn from the record. */
 const runsTogether = 100;
-/** Share of the time of an open load that is needed after it, for what has queued up. */
+/** Share of the time of an open load that is needed after it, beside the longest wait and run, for what has queued up. */
 const backlogRate = 0.02;
 
 const policies: Readonly<Record<string, (settings: RecordedSettings) => Policy>> = {
@@ -69,7 +69,7 @@ export async function play({ calls, part, closed, cost, settings, seed }: Play):
   const at = costAt(cost.line, cost.byWeight);
   const { contention, ratios } = cost;
   const random = new Random(seed ^ 0x51ed270b);
-  let [runs, from, inFlightSum] = [0, 0, 0];
+  let [runs, from, inFlightSum, longestMs] = [0, 0, 0, 0];
   const hasWeights = cost.byWeight !== undefined || settings.maxBatchWeight !== undefined;
   const result = await simulate({
     ...options,
@@ -87,18 +87,20 @@ export async function play({ calls, part, closed, cost, settings, seed }: Play):
     cost: (size, _nowMs, { sum, heaviest }, inFlight) => {
       if (runs % runsTogether === 0) from = Math.floor(random.uniform() * ratios.length);
       inFlightSum += inFlight;
-      return (
+      const runMs =
         at({ size, weight: hasWeights ? sum : size, heaviest }) *
         (1 + contention * (inFlight - 1)) *
-        ratios[(from + (runs++ % runsTogether)) % ratios.length]!
-      );
+        ratios[(from + (runs++ % runsTogether)) % ratios.length]!;
+      longestMs = Math.max(longestMs, runMs);
+      return runMs;
     },
     seed,
   });
   const { latencyMs, items, throughputPerS, meanBatchSize, durationMs } = result;
   const spanMs = atMs.at(-1)! - atMs[0]!;
   const lostRate = 1 - items.ok / count;
-  const overload = lostRate > overloadRate || (closed === undefined && durationMs > (1 + backlogRate) * spanMs) ? 1 : 0;
+  const isLate = durationMs > (1 + backlogRate) * spanMs + 2 * longestMs + (options.maxWaitMs ?? 0);
+  const overload = lostRate > overloadRate || (closed === undefined && isLate) ? 1 : 0;
   const { p50, p95, p99, mean } = latencyMs;
   const meanInFlight = inFlightSum / runs;
   return { p50, p95, p99, mean, perS: throughputPerS, lostRate, meanBatchSize, meanInFlight, overload };
