@@ -113,7 +113,7 @@ test("a wrong file, and an option that the record replaces, end with one message
   const two = file("two.jsonl", '{"timestamp": 0, "model": "a"}\n{"timestamp": 0, "model": "b"}\n');
   const cases: [string[], number, RegExp][] = [
     [["--trace", join(folder, "none")], 2, /none cannot be read: ENOENT/],
-    [["--trace", file("bad.jsonl", "3\n")], 2, /line 1 is neither of a record/],
+    [["--trace", file("bad.jsonl", "3\n")], 2, /line 1 of .*bad\.jsonl is neither of a record/],
     [["--trace", file("empty.jsonl", "\n")], 1, /empty\.jsonl has no calls/],
     [["--trace", two], 2, /models a, b: name one with --model/],
     [["--trace", two, "--model", "c"], 2, /no calls of c; it has a, b/],
