@@ -6,7 +6,7 @@ import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./shared/command.ts";
 import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
-const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort", "recordFile"];
+const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort", "recordFile", "httpProcesses"];
 
 /** The proxy leaves out flags for models, their texts and protocols, and for a fleet. */
 const isOfProxy = ({ name, group }: Setting): boolean =>
@@ -23,6 +23,10 @@ export const proxy: RunCommand = running(proxyCommand, async (command) => {
       "sheaf proxy does not use API_KEY: callers send the upstream's keys, which it forwards, or keys of API_KEYS_FILE.",
     );
   if (settings.recordFile !== undefined) throw new ConfigError("sheaf proxy records no calls: remove RECORD_FILE.");
+  if (settings.httpProcesses !== 1)
+    throw new ConfigError(
+      "sheaf proxy runs in one process, which has the limits of all its callers: remove HTTP_PROCESSES.",
+    );
   if (settings.cacheDir !== undefined)
     throw new ConfigError("sheaf proxy keeps its cache in memory: remove CACHE_DIR.");
   if ((settings.apiKeysFile === undefined) !== (settings.upstreamApiKey === undefined))

@@ -105,3 +105,13 @@ test("without an upstream, with a wrong one, and with API_KEY: exit code 2, and 
     assert.ok(!proxy.output.stderr.includes("secret"));
   }
 });
+
+test("HTTP_PROCESSES is refused by name, as a variable and as a flag", async (t) => {
+  const words = ["proxy", "--upstream", "http://127.0.0.1:1/v1"];
+  const named = sheaf(t, words, { HTTP_PROCESSES: "2" });
+  assert.equal(await named.ended, 2);
+  assert.match(named.output.stderr, /sheaf proxy runs in one process[^]*remove HTTP_PROCESSES/);
+  const flagged = sheaf(t, [...words, "--http-processes", "2"]);
+  assert.equal(await flagged.ended, 2);
+  assert.match(flagged.output.stderr, /--http-processes/);
+});
