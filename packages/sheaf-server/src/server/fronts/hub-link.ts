@@ -60,6 +60,7 @@ export class HubLink implements FleetPart {
   #socket: Socket | undefined;
   #messages: Messages | undefined;
   #isUp = false;
+  #follows: Promise<void> = Promise.resolve();
   #isClosed = false;
   /** When the ping was sent that nothing has followed. */
   #pingAtMs: number | undefined;
@@ -191,7 +192,7 @@ export class HubLink implements FleetPart {
     const messages = new Messages(socket, (head, body) => {
       this.#pingAtMs = undefined;
       if ("i" in head) this.#replied(head as ReplyHead, body);
-      else void this.#told(messages, head);
+      else this.#told(messages, head);
     });
     socket.on("connect", () => messages.send({ hello: this.#options.front }));
     // "close" follows.
@@ -210,7 +211,7 @@ export class HubLink implements FleetPart {
     });
   }
 
-  async #told(messages: Messages, { models, named = [], list, ask, full }: HubHead): Promise<void> {
+  #told(messages: Messages, { models, named = [], list, ask, full }: HubHead): void {
     if (ask) this.#sendFigures();
     if (full !== undefined) {
       const { m, isBulk, refusal } = full;
@@ -219,11 +220,15 @@ export class HubLink implements FleetPart {
     }
     if (models === undefined) return;
     this.#messages = messages;
-    await this.#options.onModels(models, named);
-    if (this.#messages !== messages) return;
-    this.#isUp = true;
-    await this.#options.onUp();
-    messages.send({ follows: list });
+    // One after the other, so that the last list is the last one that the hub hears of.
+    this.#follows = this.#follows.then(async () => {
+      if (this.#messages !== messages) return;
+      await this.#options.onModels(models, named);
+      if (this.#messages !== messages) return;
+      this.#isUp = true;
+      await this.#options.onUp();
+      messages.send({ follows: list });
+    });
   }
 
   #replied({ i, r, o = [], e, h }: ReplyHead, body: Uint8Array): void {
