@@ -315,6 +315,29 @@ test(
   },
 );
 
+test("a connection on its way to a front that is killed breaks", { skip: windows }, async (t) => {
+  const { url, pidOf } = await serve(t, [gated("hand-over").path]);
+  const front = pidOf("front");
+  process.kill(front, "SIGSTOP");
+  // One of them is handed to each front.
+  const asked = Array.from({ length: fronts }, () =>
+    askAt(`${url}/livez`).then(
+      ({ status }) => status,
+      (error: NodeJS.ErrnoException) => error.code,
+    ),
+  );
+  await until(
+    () => askAt(`${url}/livez`, undefined, { signal: AbortSignal.timeout(500) }),
+    ({ status }) => status === 200,
+  );
+  process.kill(front, "SIGKILL");
+  const answers = await Promise.all(asked);
+  assert.deepEqual(
+    answers.filter((answer) => answer !== 200),
+    ["ECONNRESET"],
+  );
+});
+
 test("no process outlives the one that was started", { skip: windows }, async (t) => {
   const { path } = gated("orphans");
   const { served, url } = await serve(t, [path, "--worker-isolation", "process"]);

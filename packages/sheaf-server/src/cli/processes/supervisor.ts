@@ -77,7 +77,7 @@ export async function superviseProcesses(
 
   keep("hub", () => forkHub(), () => ({ ...start, number: 0, isFirst: false })); // prettier-ignore
   for (let number = 1; number <= Number(settings.httpProcesses); number++)
-    keep(`front ${number}`, () => cluster.fork().process, (starts) => ({ ...start, number, isFirst: number === 1 && starts === 0 })); // prettier-ignore
+    keep(`front ${number}`, () => forkFront(), (starts) => ({ ...start, number, isFirst: number === 1 && starts === 0 })); // prettier-ignore
 
   let signals = 0;
   for (const signal of endSignals)
@@ -112,6 +112,22 @@ function folderOfSockets(): string {
     const why = (error as Error).message;
     throw new ConfigError(`HTTP_PROCESSES needs a temporary folder that can be written (TMPDIR): ${why}`);
   }
+}
+
+/** Cluster forgets a connection that it was handing over when the process ends, and its client would wait forever. */
+function forkFront(): ChildProcess {
+  const child = cluster.fork().process;
+  const handedOver = new Map<number, { close(): void }>();
+  const send = child.send.bind(child) as (message: unknown, handle?: unknown, ...rest: unknown[]) => boolean;
+  child.send = (message: Readonly<Record<string, unknown>>, handle?: unknown, ...rest: unknown[]) => {
+    if (message["act"] === "newconn") handedOver.set(message["seq"] as number, handle as { close(): void });
+    return send(message, handle, ...rest);
+  };
+  child.on("internalMessage", ({ ack }: { readonly ack?: number }) => handedOver.delete(ack!));
+  child.once("exit", () => {
+    for (const connection of handedOver.values()) connection.close();
+  });
+  return child;
 }
 
 function forkHub(): ChildProcess {
