@@ -187,11 +187,7 @@ function fit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
 
 /** Loops, because a batcher fits every few runs: with a function for each run it takes several times as long. */
 function robustFit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
-  const valuesOf = (column: Column): Float64Array => {
-    const values = new Float64Array(runs.length);
-    for (let i = 0; i < values.length; i++) values[i] = column(runs[i]!);
-    return values;
-  };
+  const valuesOf = (column: Column): Float64Array => new Float64Array(runs.map(column));
   const rows = columns.map(valuesOf);
   const ms = valuesOf(({ runMs }) => runMs);
   const counts = ms.map((runMs) => 1 / Math.max(runMs, Number.EPSILON) ** 2);
@@ -222,13 +218,13 @@ function leastSquares(
   weights: Float64Array,
 ): { parts: number[]; inverse: number[][] } {
   const n = columns.length;
-  // Of each two columns, and of each with the run times.
+  const all = [...columns, ms];
+  // Of each column with each other, and with the run times.
   const products = new Float64Array(n * (n + 1));
   for (let i = 0; i < ms.length; i++) {
     for (let j = 0; j < n; j++) {
-      const value = weights[i]! * columns[j]![i]!;
-      for (let k = 0; k < n; k++) products[j * (n + 1) + k]! += value * columns[k]![i]!;
-      products[j * (n + 1) + n]! += value * ms[i]!;
+      const value = weights[i]! * all[j]![i]!;
+      for (let k = 0; k <= n; k++) products[j * (n + 1) + k]! += value * all[k]![i]!;
     }
   }
   const scale = columns.map((_, j) => Math.sqrt(products[j * (n + 2)]!) || 1);
