@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ModelDefinition } from "../../../dist/index.js";
 import type { Reply } from "../../asking.js";
 import { doubling, gated, serving } from "../serving.js";
 import { embeddingTexts, judgingTexts, rankingPairs, tokenVectors } from "../text-models.js";
@@ -79,9 +80,11 @@ test("every route of another service answers a wrong request with its status, in
   }
 });
 
-test("a full queue, a deadline that passes and a draining server answer in the same forms", async (t) => {
-  const stuck = [embeddingTexts, judgingTexts, tokenVectors].map((model) => ({ ...model, run: gated().run }));
-  const server = await serving(t, stuck, { queueMaxSize: 2, maxBatchSize: 1 });
+const stuck = (): ModelDefinition[] =>
+  [embeddingTexts, judgingTexts, tokenVectors].map((model) => ({ ...model, run: gated().run }));
+
+test("a full queue and a deadline that passes answer in the same forms", async (t) => {
+  const server = await serving(t, stuck(), { queueMaxSize: 2, maxBatchSize: 1 });
   const headers = { "x-request-timeout-ms": "1" };
   for (const { path, body, form } of routes) {
     const late = await server.post(path, body, headers);
@@ -101,6 +104,14 @@ test("a full queue, a deadline that passes and a draining server answer in the s
     assert.ok(Number(full.headers.get("retry-after")) >= 1);
     assert.match(messageOf[form](full), /The queue of (?:embed|judge|tokens) is full/);
   }
+  await server.models.close(0);
+  for (const reply of await Promise.all(held)) assert.equal(reply.status, 503);
+});
+
+test("a draining server answers in the same forms", async (t) => {
+  const server = await serving(t, stuck());
+  const held = server.post("/embed", { inputs: ["a", "b"] });
+  while (server.models.all[0]!.stats().inFlight === 0) await new Promise((resolve) => setImmediate(resolve));
   const closing = server.models.close(0);
   for (const { path, body, form } of routes) {
     const draining = await server.post(path, body);
@@ -108,5 +119,5 @@ test("a full queue, a deadline that passes and a draining server answer in the s
     assert.match(messageOf[form](draining), /shutting down/);
   }
   await closing;
-  for (const reply of await Promise.all(held)) assert.equal(reply.status, 503);
+  assert.equal((await held).status, 503);
 });
