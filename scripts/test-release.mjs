@@ -5,24 +5,27 @@ import { root } from "./lib/files.mjs";
 import { isForReleases, namesIn, runAll } from "./lib/named.mjs";
 import { commandOf, testFiles } from "./lib/suites.mjs";
 
-const words = process.argv.slice(2);
-const isAsked = (path) => words.length === 0 || words.some((word) => path.includes(word));
+// Each path holds the empty one.
+const words = process.argv.length > 2 ? process.argv.slice(2) : [""];
 const failed = [];
+const hasFile = (word) => testFiles([word]).some((file) => commandOf(file) === "release");
+const proofsOf = (word) =>
+  namesIn("prove").filter((name) => isForReleases("prove", name) && `prove/${name}`.includes(word));
 
-const hasFiles = testFiles(words).some((file) => commandOf(file) === "release");
-const proofs = namesIn("prove").filter((name) => isForReleases("prove", name) && isAsked(`prove/${name}`));
-if (!isAsked("site") && !hasFiles && proofs.length === 0) {
-  console.error(`No test of a release has a path that holds ${words.join(" or ")}.`);
+for (const word of words) {
+  if ("site".includes(word) || hasFile(word) || proofsOf(word).length > 0) continue;
+  console.error(`No test of a release has a path that holds ${word}.`);
   process.exit(1);
 }
-if (isAsked("site")) {
+if (words.some((word) => "site".includes(word))) {
   step("npm", ["run", "site"]);
   // They share a browser with the tests of the packages.
   step(process.execPath, ["scripts/build.mjs", "--tests"]);
   step("npm", ["test"], `${root}/scripts/site`);
 }
-if (hasFiles) step(process.execPath, ["scripts/test.mjs", "--only", "release", ...words]);
-if (runAll("prove", proofs) !== 0) failed.push("a proof");
+const ofFiles = words.filter(hasFile);
+if (ofFiles.length > 0) step(process.execPath, ["scripts/test.mjs", "--only", "release", ...ofFiles]);
+if (runAll("prove", [...new Set(words.flatMap(proofsOf))]) !== 0) failed.push("a proof");
 
 if (failed.length > 0) console.error(`✖ ${failed.join(", ")}`);
 process.exitCode = failed.length === 0 ? 0 : 1;
