@@ -92,7 +92,7 @@ function shownAdvice(advice: RecordAdvice, settings: ReturnType<typeof serverSet
   );
   const head = verdict === "change" ? ["Change:", ...changes].join("\n  ") : "Change nothing";
   return `${textTable(rows)}\n\n${head}${verdict === "change" ? `\nBecause: ${because}` : `: ${because}`}.\n${[
-    `From ${figures(calls)} calls in ${figures(runs)} runs.`,
+    `From ${figures(calls)} calls in ${figures(runs)} runs. In brackets: the least and the most of six plays; what is served may differ by more.`,
     ...notes,
   ].join("\n")}\n`;
 }
