@@ -173,6 +173,42 @@ test("a window that only delays is found and left; what it predicts is what a ru
   assert.ok(predicted[1] <= predicted[0] && predicted[0] <= predicted[2]);
 });
 
+test("after a window auto() may hold for longer than it, and sizes between halves and doubles are tried", async () => {
+  const gainOf = async (options: Partial<SimulationOptions>) => {
+    const { present, recommended } = await advise(await recordOf({ concurrency: 2, ...options }), { play: inTurn });
+    return [recommended.settings, present.latencyMs.p99[0] / recommended.latencyMs.p99[0]] as const;
+  };
+  const [held, ofHold] = await gainOf({
+    policy: fixedWindow(),
+    maxWaitMs: 9,
+    maxBatchSize: 64,
+    arrivals: { pattern: "poisson", ratePerS: 1150 },
+    cost: { fixedMs: 21, perItemMs: 0.376 },
+  });
+  assert.ok(held.policy === "auto" && held.maxWaitMs! > 9 && ofHold > 1.1, `${JSON.stringify(held)}: ${ofHold}`);
+  const [sized, ofSize] = await gainOf({
+    maxBatchSize: 8,
+    arrivals: { pattern: "closed", clients: 11, thinkMs: 0 },
+    cost: { fixedMs: 7.2, perItemMs: 1.63 },
+    noise: { cv: 0.1 },
+  });
+  assert.ok(sized.maxBatchSize === 6 && ofSize > 1.1, `${JSON.stringify(sized)}: ${ofSize}`);
+});
+
+test("callers who wait for their answer are played in their lanes", async () => {
+  const record = await recordOf({
+    concurrency: 2,
+    maxBatchSize: 3,
+    arrivals: { pattern: "closed", clients: 14, thinkMs: 4 },
+    cost: { fixedMs: 2.5, perItemMs: 0.1 },
+    priorities: { bulk: 0.3 },
+  });
+  const { closedLoop, present, recordedMs } = await advise(record, { play: inTurn });
+  assert.ok(closedLoop !== undefined);
+  for (const quantile of ["mean", "p99"] as const)
+    assert.ok(Math.abs(present.latencyMs[quantile][0] / recordedMs[quantile] - 1) < 0.1, quantile);
+});
+
 test("settings that fit are left alone", async () => {
   const advice = await advise(await recordOf({ maxBatchSize: 32 }), { play: inTurn });
   assert.deepEqual([advice.verdict, advice.changes], ["change nothing", {}], advice.because);

@@ -110,12 +110,13 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
       .filter((one) => isKnown(one) && isHarmless(one))
       .sort(better)
       .slice(0, finalists);
-  await tryAll(candidates(present, cost, meanRunMs, slo));
+  const sizes = knownSizes(present, cost);
+  await tryAll(candidates(present, sizes, meanRunMs, slo));
   // Fewer runs at once may be faster where they slow each other down; more of them, only for an objective. No worker of a fleet has the
   // slots of all of them as a setting.
   const factors = recording.isFleet ? [] : slo !== undefined ? [0.5, 2] : cost.contention > 0 ? [0.5] : [];
   if (now.overload > 0) await tryAll(queuesFor(present, now));
-  await tryAll(best().flatMap(({ settings }) => neighboursOf(settings, factors)));
+  await tryAll(best().flatMap(({ settings }) => neighboursOf(settings, sizes, factors)));
   // The luckiest of many is not the best: the first few once more, with other run times.
   const again = best();
   const second = await play(again.map(({ settings }) => on(pick, settings, 2)));
@@ -192,18 +193,29 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   };
 }
 
+interface KnownSizes {
+  /** Of the recorded runs. */
+  readonly largest: number;
+  /** Further away than that no cost is known. */
+  readonly has: (size: number) => boolean;
+}
+
+function knownSizes({ maxBatchSize }: RecordedSettings, { smallest, largest }: RunCost): KnownSizes {
+  const present = maxBatchSize ?? largest;
+  const [least, most] = [Math.max(1, Math.min(present, smallest / 2)), Math.max(present, 2 * largest)];
+  return { largest, has: (size) => size >= least && size <= most };
+}
+
 function candidates(
   present: RecordedSettings,
-  { smallest, largest }: RunCost,
+  { largest, has }: KnownSizes,
   meanRunMs: number,
   slo: Slo | undefined,
 ): RecordedSettings[] {
   const { maxBatchSize = largest } = present;
-  // Further away than that no cost is known.
-  const [least, most] = [Math.min(maxBatchSize, smallest / 2), Math.max(maxBatchSize, 2 * largest)];
   const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
   return [...sizes, 1]
-    .filter((size) => size >= Math.max(1, least) && size <= most)
+    .filter(has)
     .flatMap((size) => waysOf(present, meanRunMs, slo).map((way) => ({ ...present, ...way, maxBatchSize: size })));
 }
 
@@ -211,8 +223,11 @@ function candidates(
 function waysOf(present: RecordedSettings, meanRunMs: number, slo: Slo | undefined): Partial<RecordedSettings>[] {
   const { policy, maxWaitMs, latencyBudgetMs } = present;
   const ways: Partial<RecordedSettings>[] = [{}];
-  for (const other of ["auto", "greedy"])
-    if (policy !== other) ways.push({ policy: other, latencyBudgetMs: undefined });
+  // auto() needs no cap: the length of a window, or a cap shorter than a run, keeps it from holding as long as that gains.
+  const isCapped = maxWaitMs !== undefined && (policy !== "auto" || maxWaitMs < meanRunMs);
+  const free = isCapped ? { maxWaitMs: Math.max(maxWaitMs, 50, Math.ceil(2 * meanRunMs)) } : {};
+  if (policy !== "auto" || isCapped) ways.push({ ...free, policy: "auto" });
+  if (policy !== "greedy") ways.push({ policy: "greedy", latencyBudgetMs: undefined });
   if (policy === "auto" && latencyBudgetMs !== undefined) ways.push({ latencyBudgetMs: undefined });
   if (policy === "auto" && slo !== undefined) ways.push({ latencyBudgetMs: Math.max(1, Math.floor(0.8 * slo.ms)) });
   if (!policy.startsWith("fixed-window"))
@@ -226,10 +241,18 @@ function waysOf(present: RecordedSettings, meanRunMs: number, slo: Slo | undefin
   return ways;
 }
 
-/** With other numbers of slots, or a longer window. */
-function neighboursOf(settings: RecordedSettings, factors: readonly number[]): RecordedSettings[] {
-  const { concurrency, policy, maxWaitMs } = settings;
-  const list = factors.map((factor) => ({ ...settings, concurrency: Math.ceil(factor * concurrency) }));
+/** With sizes between those tried, other numbers of slots, or a longer window. */
+function neighboursOf(
+  settings: RecordedSettings,
+  { largest, has }: KnownSizes,
+  factors: readonly number[],
+): RecordedSettings[] {
+  const { maxBatchSize = largest, concurrency, policy, maxWaitMs } = settings;
+  const sizes = [0.75, 1.5].map((factor) => Math.round(factor * maxBatchSize)).filter(has);
+  const list = [
+    ...sizes.map((size) => ({ ...settings, maxBatchSize: size })),
+    ...factors.map((factor) => ({ ...settings, concurrency: Math.ceil(factor * concurrency) })),
+  ];
   if (!policy.startsWith("fixed-window") || maxWaitMs === undefined) return list;
   return [...list, { ...settings, maxWaitMs: 2 * maxWaitMs }];
 }

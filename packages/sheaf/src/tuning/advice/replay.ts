@@ -80,6 +80,7 @@ export async function play({ calls, part, closed, cost, settings, seed }: Play):
         ? { pattern: "trace", atMs, lanes: lane, timeoutsMs: timeoutMs }
         : { pattern: "closed", ...closed },
     items: count,
+    priorities: closed === undefined ? {} : { immediate: shareOf(lane, 0), bulk: shareOf(lane, 2) },
     ...(hasWeights
       ? { weights: { pattern: "trace", weights: weight } }
       : { batchWeight: undefined, maxBatchWeight: undefined }),
@@ -105,6 +106,9 @@ export async function play({ calls, part, closed, cost, settings, seed }: Play):
   const meanInFlight = inFlightSum / runs;
   return { p50, p95, p99, mean, perS: throughputPerS, lostRate, meanBatchSize, meanInFlight, overload };
 }
+
+const shareOf = (lanes: Uint8Array, lane: number): number =>
+  lanes.reduce((count, one) => count + (one === lane ? 1 : 0), 0) / lanes.length;
 
 /** The kept blocks, one after the other without the time between them. */
 export function blocksOf(calls: RecordedCalls, { blocks, kept }: Part): RecordedCalls {
