@@ -5,7 +5,7 @@ import { root } from "./lib/files.mjs";
 import { isForReleases, namesIn, runAll } from "./lib/named.mjs";
 import { commandOf, testFiles } from "./lib/suites.mjs";
 
-// Each path holds the empty one.
+// Without words the empty one, which every path holds.
 const words = process.argv.length > 2 ? process.argv.slice(2) : [""];
 const failed = [];
 const hasFile = (word) => testFiles([word]).some((file) => commandOf(file) === "release");

@@ -3,7 +3,7 @@ import type { RecordedCalls, Recording } from "../record/recording.ts";
 import { closedLoopOf, type ClosedLoop } from "./closed-loop.ts";
 import { Random } from "../traffic/random.ts";
 import { blocksOf, endsOf, isKnownPolicy, overloadRate, type Play, type Played } from "./replay.ts";
-import { runCostOf, type RunCost } from "./run-cost.ts";
+import { mean, runCostOf, type RunCost } from "./run-cost.ts";
 
 export type Quantile = "p50" | "p95" | "p99" | "mean";
 
@@ -76,7 +76,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   const calls = faster(usualHours(recording.calls, notes), speed);
   const found = closedLoopOf(recording.calls);
   const closed = found && { ...found, clients: Math.max(1, Math.round(found.clients * speed)) };
-  const meanRunMs = runs.reduce((sum, { heldMs }) => sum + heldMs, 0) / runs.length;
+  const meanRunMs = mean(runs.map(({ heldMs }) => heldMs));
   const blocks = 2 * Math.max(1, Math.min(mostBlocks / 2, Math.floor(calls.atMs.at(-1)! / (200 * meanRunMs))));
   const all = [...Array(blocks).keys()];
   const pick = all.filter((block) => block % 2 === 0);
@@ -110,7 +110,7 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
       .filter((one) => isKnown(one) && isHarmless(one))
       .sort(better)
       .slice(0, finalists);
-  const sizes = knownSizes(present, cost);
+  const sizes = sizesOf(present, cost);
   await tryAll(candidates(present, sizes, meanRunMs, slo));
   // Fewer runs at once may be faster where they slow each other down; more of them, only for an objective. No worker of a fleet has the
   // slots of all of them as a setting.
@@ -171,9 +171,9 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   const gainsOf = (from: readonly Played[], to: readonly Played[]): number[] =>
     from.map((one, i) => gainOf(one, to[i]!, quantile));
   const gains = gainsOf(before, after);
-  const gain = average(gains);
+  const gain = mean(gains);
   // What one half of the record gains, the whole one may not.
-  const sureGain = Math.min(gain, average(gainsOf(expectedBefore, expectedAfter)));
+  const sureGain = Math.min(gain, mean(gainsOf(expectedBefore, expectedAfter)));
   const squares = gains.reduce((sum, one) => sum + (one - gain) ** 2, 0);
   /** Two standard errors. */
   const error = 2 * Math.sqrt(squares / (gains.length * (gains.length - 1)));
@@ -197,30 +197,28 @@ export async function advise(recording: Recording, options: AdviceOptions): Prom
   };
 }
 
-interface KnownSizes {
-  /** Of the recorded runs. */
-  readonly largest: number;
-  /** Further away than that no cost is known. */
-  readonly has: (size: number) => boolean;
-}
+/** Batch sizes at some factors of a setting's, without those so far from the recorded runs that their cost is not known. */
+type Sizes = (settings: RecordedSettings, factors: readonly number[]) => readonly number[];
 
-function knownSizes({ maxBatchSize }: RecordedSettings, { smallest, largest }: RunCost): KnownSizes {
+function sizesOf({ maxBatchSize }: RecordedSettings, { smallest, largest }: RunCost): Sizes {
   const present = maxBatchSize ?? largest;
-  const [least, most] = [Math.max(1, Math.min(present, smallest / 2)), Math.max(present, 2 * largest)];
-  return { largest, has: (size) => size >= least && size <= most };
+  const [least, most] = [Math.min(present, smallest / 2), Math.max(present, 2 * largest)];
+  return (settings, factors) =>
+    factors
+      .map((factor) => Math.max(1, Math.round(factor * (settings.maxBatchSize ?? largest))))
+      .filter((size) => size >= least && size <= most);
 }
 
 function candidates(
   present: RecordedSettings,
-  { largest, has }: KnownSizes,
+  sizes: Sizes,
   meanRunMs: number,
   slo: Slo | undefined,
 ): RecordedSettings[] {
-  const { maxBatchSize = largest } = present;
-  const sizes = [1, 2, 4, 0.5, 0.25, 0.125].map((factor) => Math.round(factor * maxBatchSize));
-  return [...sizes, 1]
-    .filter(has)
-    .flatMap((size) => waysOf(present, meanRunMs, slo).map((way) => ({ ...present, ...way, maxBatchSize: size })));
+  // The last is 1.
+  return sizes(present, [1, 2, 4, 0.5, 0.25, 0.125, 0]).flatMap((size) =>
+    waysOf(present, meanRunMs, slo).map((way) => ({ ...present, ...way, maxBatchSize: size })),
+  );
 }
 
 /** Policies and what they hold. */
@@ -246,15 +244,10 @@ function waysOf(present: RecordedSettings, meanRunMs: number, slo: Slo | undefin
 }
 
 /** With sizes between those tried, other numbers of slots, or a longer window. */
-function neighboursOf(
-  settings: RecordedSettings,
-  { largest, has }: KnownSizes,
-  factors: readonly number[],
-): RecordedSettings[] {
-  const { maxBatchSize = largest, concurrency, policy, maxWaitMs } = settings;
-  const sizes = [0.75, 1.5].map((factor) => Math.round(factor * maxBatchSize)).filter(has);
+function neighboursOf(settings: RecordedSettings, sizes: Sizes, factors: readonly number[]): RecordedSettings[] {
+  const { concurrency, policy, maxWaitMs } = settings;
   const list = [
-    ...sizes.map((size) => ({ ...settings, maxBatchSize: size })),
+    ...sizes(settings, [0.75, 1.5]).map((size) => ({ ...settings, maxBatchSize: size })),
     ...factors.map((factor) => ({ ...settings, concurrency: Math.ceil(factor * concurrency) })),
   ];
   if (!policy.startsWith("fixed-window") || maxWaitMs === undefined) return list;
@@ -355,13 +348,12 @@ function quantilesOf({ atMs, endMs }: RecordedCalls): Record<Quantile, number> {
     .sort();
   const at = (share: number): number =>
     latencies[Math.min(latencies.length - 1, Math.floor(share * latencies.length))]!;
-  const mean = latencies.reduce((sum, ms) => sum + ms, 0) / latencies.length;
-  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean };
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), mean: mean(latencies) };
 }
 
 function meanOf(list: readonly Played[]): Played {
   const names = Object.keys(list[0]!) as (keyof Played)[];
-  const of = (name: keyof Played): number => average(list.map((one) => one[name]));
+  const of = (name: keyof Played): number => mean(list.map((one) => one[name]));
   return Object.fromEntries(names.map((name) => [name, of(name)])) as unknown as Played;
 }
 
@@ -388,7 +380,6 @@ function shuffled(list: number[]): number[] {
   return list;
 }
 
-const average = (list: readonly number[]): number => list.reduce((sum, one) => sum + one, 0) / list.length;
 const shownNumber = (value: number): string => String(Number(value.toPrecision(3)));
 const shown = (ms: number): string => `${shownNumber(ms)} ms`;
 const percent = (share: number): string => `${Number((100 * share).toPrecision(2))} %`;
